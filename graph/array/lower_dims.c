@@ -5,7 +5,8 @@
  * other), the innermost dim of a reduction or scan.  What a reduction sees in windows is enumerated: there are few of them, and
  * neighbours are seen by the next window.
  * Beyond these, the last two axes of a value are blocked as long as no value gets a third blocked
- * axis by it: an item has two axes.  All other dims are enumerated: batch, heads, the outer ones of a
+ * axis by it: an item has two axes.  The last axes in memory come first: what is turned is turned in blocks of the axis along
+ * which it is read and the one along which it is written.  All other dims are enumerated: batch, heads, the outer ones of a
  * reduction over several.
  */
 #include "lower.h"
@@ -129,6 +130,13 @@ static void keep_reduced(weak *w) {
   }
 }
 
+/* The last axis in memory of a value or an output, if there is a vector along it. */
+static void try_last(weak *w, uint32_t class) {
+  enum { VECTOR = 8 };
+  int64_t extent = bb_extent_value(bb_ix_extent(w->l->ix, class));
+  if (extent < 0 || extent >= VECTOR) try_block(w, class);
+}
+
 void bb_lower_find_blocked(bb_lower *l) {
   bb_ix *ix = l->ix;
   weak w = {.l = l};
@@ -139,6 +147,13 @@ void bb_lower_find_blocked(bb_lower *l) {
   index_values(&w);
   keep_reduced(&w);
   const bool *tap = find_taps(ix, false, l->scratch);
+  for (uint32_t v = 0; v < ix->values; v++)
+    if (is_live(ix, v) && ix->value[v].rank && w.count[v] < 2)
+      try_last(&w, bb_ix_axis(ix, v, ix->value[v].rank - 1));
+  for (uint32_t o = 0; o < ix->array->outputs; o++) {
+    const bb_ix_node *node = &ix->node[ix->output[o]];
+    if (node->indices) try_last(&w, bb_ix_find(ix, node->dim[node->indices - 1]));
+  }
   for (uint32_t v = 0; v < ix->values; v++) {
     if (!is_live(ix, v)) continue;
     for (uint32_t back = 1; back <= 2 && back <= ix->value[v].rank; back++) {

@@ -329,6 +329,17 @@ static bb_onnx_value *resized(bb_onnx_node *n, const bb_resizing *r, bb_onnx_val
   return bb_onnx_binary_map(n, BB_X_ADD, sum, along(n, v, at, a->beyond, 1, a));
 }
 
+/* Axes that become longer come last, inner ones before outer ones: what is gathered along an inner axis is gathered element by element,
+ * and of those there are then fewer. */
+static void order_axes(uint32_t count, const axis *a, const uint32_t *which, uint32_t *order) {
+  uint32_t ordered = 0;
+  for (uint32_t i = 0; i < count; i++)
+    if (a[i].to <= a[i].from) order[ordered++] = i;
+  for (uint32_t dim = BB_ONNX_RANK; dim-- > 0;)
+    for (uint32_t i = 0; i < count; i++)
+      if (which[i] == dim && a[i].to > a[i].from) order[ordered++] = i;
+}
+
 void bb_onnx_resize(bb_onnx_node *n) {
   bb_onnx_value *v = n->in[0];
   bb_resizing r = read_attributes(n);
@@ -346,7 +357,9 @@ void bb_onnx_resize(bb_onnx_node *n) {
   bb_dtype dtype = v->dtype;
   if (!moves) bb_onnx_want_float(n, v);
   if (!moves) v = bb_onnx_cast(n, v, BB_F32);
+  uint32_t order[BB_ONNX_RANK];
+  order_axes(count, a, which, order);
   for (uint32_t i = 0; v && i < count; i++)
-    if (!is_identity(&a[i])) v = resized(n, &r, v, which[i], &a[i]);
+    if (!is_identity(&a[order[i]])) v = resized(n, &r, v, which[order[i]], &a[order[i]]);
   if (v) n->out[0] = bb_onnx_cast(n, v, dtype);
 }

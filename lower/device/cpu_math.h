@@ -191,13 +191,66 @@ BB_INLINE float bb_log_f32(float x) {
   return own - 1 < 0x7f7fffff ? log : other;
 }
 
+/* x / pi less the nearest whole number, or the nearest half one (shift: 0.5), times pi, with the sign of (-1)^that number.  1 / pi is two
+ * doubles; a product of a float with the first is two as well, as rounded and the rest.  From 2^45 on they are those of 2^21 / pi less an
+ * even number, of which x / 2^21 is a whole multiple, and so on for each 21 powers more: what is left is within 2^-60, and no float is
+ * nearer to a multiple of pi / 2 than 2^-30. */
+BB_INLINE float bb_half_turn(float x, const double shift) {
+  const float size = fabsf(x);
+  double first = size < 0x1p45f ? 0x1.45f306dc9c883p-2 : 0x1.b727220a94fe1p-24;
+  double second = size < 0x1p45f ? -0x1.6b01ec5417056p-56 : 0x1.d5f47d4d37703p-79;
+  first = size < 0x1p66f ? first : 0x1.1054a7f09d5f4p-43;
+  second = size < 0x1p66f ? second : 0x1.f534ddc0db629p-97;
+  first = size < 0x1p87f ? first : 0x1.fc2757d1f534ep-65;
+  second = size < 0x1p87f ? second : -0x1.1f924eb53361ep-120;
+  first = size < 0x1p108f ? first : 0x1.7d1f534ddc0dbp-85;
+  second = size < 0x1p108f ? second : 0x1.8a5664f10e41p-139;
+  const double y = (double)x, turns = y * first;
+#ifdef __FMA__
+  const double rest = __builtin_fma(y, first, -turns);
+#else
+  uint64_t bits;
+  double high;
+  memcpy(&bits, &first, sizeof bits);
+  bits &= ~(uint64_t)0x1fffffff;
+  memcpy(&high, &bits, sizeof high);
+  const double rest = (y * high - turns) + y * (first - high);
+#endif
+  const double sum = (turns + shift) + 0x1.8p52, whole = (sum - 0x1.8p52) - shift;
+  double angle = (((turns - whole) + rest) + y * second) * 0x1.921fb54442d18p+1;
+  uint64_t sign, made;
+  memcpy(&sign, &sum, sizeof sign);
+  memcpy(&made, &angle, sizeof made);
+  made ^= sign << 63;
+  memcpy(&angle, &made, sizeof angle);
+  return (float)angle;
+}
+
+/* Between -1.58 and 1.58. */
+BB_INLINE float bb_sin_small_f32(float x) {
+  float z = x * x;
+  float p = -2.55025938e-08f;
+  p = p * z + 2.76270498e-06f;
+  p = p * z + -0.000198430935f;
+  p = p * z + 0.00833335053f;
+  p = p * z + -0.166666672f;
+  return x + x * (z * p);
+}
+
+/* Within 2 ulp, of any angle; of -0 it is -0, of infinite ones NaN. */
+BB_INLINE float bb_sin_f32(float x) {
+  float y = bb_sin_small_f32(bb_half_turn(x, 0));
+  return x == 0.0f ? x : y;
+}
+BB_INLINE float bb_cos_f32(float x) {
+  return bb_sin_small_f32(bb_half_turn(x, 0.5));
+}
+
 #define BB_MATH(name)                                                                              \
   BB_INLINE float bb_##name##_f32(float x) {                                                       \
     return name##f(x);                                                                             \
   }
-BB_MATH(sin)
 BB_MATH(atan)
-BB_MATH(cos)
 BB_MATH(sqrt)
 BB_MATH(floor)
 BB_MATH(ceil)

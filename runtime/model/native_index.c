@@ -25,6 +25,52 @@ static size_t place_of(const bb_native_call *call, size_t i, int64_t extent) {
 
 /* --- slices and elements --- */
 
+#define INLINE static inline __attribute__((always_inline))
+
+/* An operand's indices along an axis, of which the kernel is made for each type. */
+typedef struct indices {
+  const void *at;
+  int64_t extent;
+} indices;
+
+/* Where index i points, negative ones counted from the end; beyond the extent where it is out of range. */
+INLINE size_t meant(const indices *x, const bool wide, size_t i) {
+  int64_t at = wide ? ((const int64_t *)x->at)[i] : ((const int32_t *)x->at)[i];
+  return (size_t)(at < 0 ? at + x->extent : at);
+}
+
+static bool find_places(const indices *x, bool wide, size_t count, size_t *place) {
+  for (size_t i = 0; i < count; i++) {
+    place[i] = wide ? meant(x, true, i) : meant(x, false, i);
+    if (place[i] >= (size_t)x->extent) return false;
+  }
+  return true;
+}
+
+/* Names the first index that is out of range, of `count` from `first` on. */
+static void refuse_places(const bb_native_call *call, size_t first, size_t count, int64_t extent) {
+  for (size_t i = 0; i < count; i++) place_of(call, first + i, extent);
+}
+
+INLINE void copy_slices_of(const size_t size, const size_t *place, size_t count, const char *from,
+                           char *to) {
+  for (size_t i = 0; i < count; i++) memcpy(to + i * size, from + place[i] * size, size);
+}
+
+/* Short slices are copied by instructions, not by calls. */
+static void copy_slices(size_t size, const size_t *place, size_t count, const char *from,
+                        char *to) {
+  switch (size) {
+  case 1: copy_slices_of(1, place, count, from, to); return;
+  case 2: copy_slices_of(2, place, count, from, to); return;
+  case 4: copy_slices_of(4, place, count, from, to); return;
+  case 8: copy_slices_of(8, place, count, from, to); return;
+  case 16: copy_slices_of(16, place, count, from, to); return;
+  case 32: copy_slices_of(32, place, count, from, to); return;
+  default: copy_slices_of(size, place, count, from, to); return;
+  }
+}
+
 bool bb_native_gather(const bb_native_call *call) {
   if (call->nin != 2 || call->nout != 1) return false;
   const bb_native_array *data = &call->in[0], *index = &call->in[1], *out = &call->out[0];
@@ -42,21 +88,39 @@ bool bb_native_gather(const bb_native_call *call) {
   slice *= bb_dtype_bytes(data->dtype);
   char *to = out->data;
   const char *from = data->data;
-  for (size_t o = 0; o < outer; o++, from += (size_t)data->shape[along] * slice)
-    for (size_t i = 0; i < count; i++, to += slice)
-      memcpy(to, from + place_of(call, i, data->shape[along]) * slice, slice);
+  const indices x = {index->data, data->shape[along]};
+  size_t *place = BB_NEW(call->arena, size_t, count + 1);
+  if (outer && !find_places(&x, index->dtype == BB_I64, count, place))
+    refuse_places(call, 0, count, x.extent);
+  for (size_t o = 0; o < outer && slice; o++) {
+    copy_slices(slice, place, count, from, to);
+    from += (size_t)x.extent * slice;
+    to += count * slice;
+  }
   return true;
 }
 
-/* A row of elements of `size` bytes: element i is the one at from[places of index i * stride + i * step]. */
-static void gather_row(const bb_native_call *call, size_t first, size_t count, int64_t extent,
-                       size_t stride, size_t step, size_t size, const char *from, char *to) {
+/* A row of elements of `size` bytes: element i is the one at from[places of index i * stride + i * step]. False: an index is out of
+ * range. */
+INLINE bool gather_row_of(const size_t size, const bool wide, const indices *x, size_t count,
+                          size_t stride, size_t step, const char *from, char *to) {
   for (size_t i = 0; i < count; i++) {
-    size_t place = place_of(call, first + i, extent) * stride + i * step;
-    if (size == sizeof(float))
-      memcpy(to + i * sizeof(float), from + place * sizeof(float), sizeof(float));
-    else
-      memcpy(to + i * size, from + place * size, size);
+    const size_t place = meant(x, wide, i);
+    if (place >= (size_t)x->extent) return false;
+    memcpy(to + i * size, from + (place * stride + i * step) * size, size);
+  }
+  return true;
+}
+
+INLINE bool gather_row(size_t size, const bool wide, const indices *x, size_t count, size_t stride,
+                       size_t step, const char *from, char *to) {
+  switch (size) {
+  case 1: return gather_row_of(1, wide, x, count, stride, step, from, to);
+  case 2: return gather_row_of(2, wide, x, count, stride, step, from, to);
+  case 4:
+    if (stride == 1 && step == 0) return gather_row_of(4, wide, x, count, 1, 0, from, to);
+    return gather_row_of(4, wide, x, count, stride, step, from, to);
+  default: return gather_row_of(8, wide, x, count, stride, step, from, to);
   }
 }
 
@@ -80,15 +144,22 @@ bool bb_native_gather_elements(const bb_native_call *call) {
     if (out->shape[i] != index->shape[i]) return false;
     if (i != along && index->shape[i] > data->shape[i]) return false;
   }
-  size_t size = bb_dtype_bytes(data->dtype), count = (size_t)index->shape[last];
+  const size_t size = bb_dtype_bytes(data->dtype), count = (size_t)index->shape[last];
+  const int64_t extent = data->shape[along];
   size_t rows = bb_native_product(0, last, index->shape);
   int64_t at[8] = {0};
   for (size_t r = 0; r < rows && count; r++) {
     size_t base = 0;
     for (uint32_t i = 0; i < last; i++)
       if (i != along) base += (size_t)at[i] * stride[i];
-    gather_row(call, r * count, count, data->shape[along], stride[along], along != last, size,
-               (const char *)data->data + base * size, (char *)out->data + r * count * size);
+    const size_t first = r * count;
+    const indices x = {(const char *)index->data + first * bb_dtype_bytes(index->dtype), extent};
+    const char *from = (const char *)data->data + base * size;
+    char *to = (char *)out->data + first * size;
+    bool fits = (index->dtype == BB_I64
+                     ? gather_row(size, true, &x, count, stride[along], along != last, from, to)
+                     : gather_row(size, false, &x, count, stride[along], along != last, from, to));
+    if (!fits) refuse_places(call, first, count, extent);
     for (uint32_t i = last; i-- > 0;) {
       if (++at[i] < index->shape[i]) break;
       at[i] = 0;

@@ -148,6 +148,15 @@ def gather_elements(size):
     return made([node('GatherElements', 'x where', 'y', axis=1)], {'x': x, 'where': where}, x.shape)
 
 
+def top(share):
+    """share: of a line, or how many."""
+    def make(size):
+        x = floats(*square(size))
+        count = int(x.shape[1] * share) if share <= 1 else share
+        return made([node('TopK', 'x k', 'y where', axis=1)], {'x': x}, (x.shape[0], count), [constant('k', np.array([count]))])
+    return make
+
+
 def resize(mode, **attributes):
     def make(size):
         side = 1 << (size - 5) // 2
@@ -221,6 +230,7 @@ for copy in ('Transpose 021', 'Transpose 102', 'Transpose 210', 'Transpose 120',
              'Expand', 'Tile'):
     ROWS[copy] = copies(copy)
 ROWS |= {'Gather rows of 64': gather(0, 6), 'Gather rows of 8': gather(0, 3), 'Gather columns': gather(1, 6), 'GatherElements': gather_elements,
+         'TopK 8': top(8), 'TopK half': top(0.5), 'TopK all': top(1.0),
          'Resize nearest': resize('nearest'), 'Resize linear': resize('linear'), 'Resize linear, corners': resize('linear', coordinate_transformation_mode='align_corners')}
 for count in (1, 4, 16, 64):
     ROWS[f'MatMul of {count}'] = product(count)
