@@ -175,6 +175,41 @@ static void test_a_product_by_hand(void **state) {
   in_context(product_body);
 }
 
+/* What a processor's product takes of a constant is a panel at a time; its sums lie in memory, and each block of what is summed passes
+ * over them. */
+static void panels_body(bb_context *ctx, void *argument) {
+  bb_arena *scratch = bb_scratch(ctx);
+  bb_program *p = bb_text_parse(ctx, "product", product, strlen(product));
+  bb_machine machine = *bb_machine_find(scratch, "cpu");
+  double *extent = extents(p, 0, scratch), block[3];
+  bb_price plain, panel, passes;
+  (void)argument;
+  machine.units = 1;
+  for (int constant = 0; constant < 2; constant++) {
+    p->tensor[1].once = constant;
+    bb_nest *nest = bb_nest_create(p, p->root, scratch);
+    bb_pricing pricing = bb_pricing_bind(nest, &machine, extent, scratch);
+    bb_tiling tiling = {block, BB_NONE, 1};
+    block[size_of_dim(p, nest, "M")] = 64;
+    block[size_of_dim(p, nest, "N")] = 128;
+    block[size_of_dim(p, nest, "K")] = 32;
+    bb_price_tiling(&pricing, &tiling, false, &passes);
+    block[size_of_dim(p, nest, "K")] = K;
+    bb_price_tiling(&pricing, &tiling, false, constant ? &panel : &plain);
+  }
+  assert_true(plain.local == 4.0 * (64 * K + 128 * K));
+  assert_true(panel.local == 4.0 * (64 * K + 16 * K));
+  double more = (K / 32 - 1) *
+                (2 * 4.0 * M * N / machine.local_bandwidth + M / 64 * (N / 128) * machine.trip);
+  assert_true(fabs(passes.seconds - panel.seconds - more) < 0.1 * more);
+  bb_program_destroy(p);
+}
+
+static void test_panels_and_passes(void **state) {
+  (void)state;
+  in_context(panels_body);
+}
+
 /* One row against a matrix too large for caches: blocks that cut its rows are read in runs, which memory gives
  * slower; unless a description says nothing of runs. */
 static void runs_body(bb_context *ctx, void *argument) {
@@ -462,6 +497,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_wrong_machines_are_refused),
       cmocka_unit_test(test_caches_of_the_host),
       cmocka_unit_test(test_a_product_by_hand),
+      cmocka_unit_test(test_panels_and_passes),
       cmocka_unit_test(test_units_share_evenly),
       cmocka_unit_test(test_runs_in_memory),
       cmocka_unit_test(test_many_tasks_end_evenly),
