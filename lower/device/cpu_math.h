@@ -226,7 +226,7 @@ BB_INLINE float bb_half_turn(float x, const double shift) {
   return (float)angle;
 }
 
-/* Between -1.58 and 1.58. */
+/* Between -1.58 and 1.58; never beyond 1, of which others take roots and angles. */
 BB_INLINE float bb_sin_small_f32(float x) {
   float z = x * x;
   float p = -2.55025938e-08f;
@@ -234,7 +234,9 @@ BB_INLINE float bb_sin_small_f32(float x) {
   p = p * z + -0.000198430935f;
   p = p * z + 0.00833335053f;
   p = p * z + -0.166666672f;
-  return x + x * (z * p);
+  float y = x + x * (z * p);
+  y = 1.0f < y ? 1.0f : y;
+  return -1.0f > y ? -1.0f : y;
 }
 
 /* Within 2 ulp, of any angle; of -0 it is -0, of infinite ones NaN. */

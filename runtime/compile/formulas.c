@@ -122,19 +122,23 @@ static void write(writer *w, const bb_expr *e) {
     write_whole(w, e);
 }
 
-/* Operands that wait at once. */
-static uint32_t depth_of(const bb_expr *e) {
+/* Operands that wait at once; more than there may be where the expression has more than `*left` terms, which share parts. */
+static uint32_t depth_of(const bb_expr *e, uint32_t *left) {
   uint32_t most = 1;
+  if (!*left) return BB_FORMULA_DEPTH + 1;
+  --*left;
   for (uint32_t i = 0; i < bb_expr_op_arity(e->op); i++) {
-    uint32_t depth = i + depth_of(e->a[i]);
+    uint32_t depth = i + depth_of(e->a[i], left);
     if (depth > most) most = depth;
   }
   return most;
 }
 
 bb_formula bb_formula_of(bb_program *program, bb_arena *arena, const bb_expr *expr) {
+  enum { MOST_TERMS = 1 << 14 };
   writer w = {.program = program, .arena = arena};
-  if (depth_of(expr) > BB_FORMULA_DEPTH)
+  uint32_t left = MOST_TERMS;
+  if (depth_of(expr, &left) > BB_FORMULA_DEPTH)
     bb_fail(program->ctx, BB_ERROR_UNSUPPORTED, "a size of too many terms");
   write(&w, expr);
   if (bb_dtype_is_float(expr->dtype)) put(&w, BB_T_WHOLE, 0);

@@ -44,7 +44,7 @@ bool bb_region_at(const bb_region *r, int64_t bin, int64_t sample, bb_region_sam
   double begin = rounded(wide, r->first + rounded(wide, (double)bin * r->bin));
   double within = rounded(wide, rounded(wide, ((double)sample + 0.5) * r->bin) / r->samples);
   double at = rounded(wide, begin + within), last = (double)r->extent - 1;
-  if (!(at >= -1 && at <= (double)r->extent)) return false;
+  if (r->extent < 1 || !(at >= -1 && at <= (double)r->extent)) return false;
   at = fmin(fmax(at, 0), last);
   s->at[0] = (int64_t)at;
   s->at[1] = s->at[0] + (s->at[0] < r->extent - 1);

@@ -364,10 +364,18 @@ typedef struct run_call {
   void *stream;
 } run_call;
 
+/* A run that ended before its last step has told nobody what its kernels refused: that is nothing to the next one. */
+static void forget_faults(bb_session *s) {
+  const bb_device_class *class = s->model->class;
+  int64_t element;
+  if (class->queue_fault) class->queue_fault(s->queue, s->ctx, &element);
+}
+
 static void run_body(bb_context *ctx, void *argument) {
   const run_call *call = argument;
   bb_session *s = call->session;
   s->model->class->queue_use(s->queue, ctx, call->stream);
+  if (s->broken) forget_faults(s);
   if (!s->placed && bb_session_note_sharing(s)) s->prepared = false;
   if (!s->prepared) bb_session_lay_out(s);
   if (!s->placed) bb_session_place(s);
@@ -377,7 +385,9 @@ static void run_body(bb_context *ctx, void *argument) {
 
 bb_status bb_session_run(bb_session *s, void *stream) {
   run_call call = {s, stream};
-  return bb_protect(s->ctx, run_body, &call);
+  bb_status status = bb_protect(s->ctx, run_body, &call);
+  s->broken = status != BB_OK;
+  return status;
 }
 
 static void wait_body(bb_context *ctx, void *argument) {

@@ -85,6 +85,7 @@ struct bb_session {
   bb_ready *ready;         /* by step */
   uint32_t *order;         /* tensors, for the workspace */
   bb_span *span;           /* of inputs and outputs, nearly in the order of memory */
+  bool broken;             /* the last run ended before its end */
   bool prepared;           /* shapes are as they were laid out */
   bool placed;             /* and pointers are where arrays are */
   bool ran, noted;         /* since then; and the device has noted all launches of a run */

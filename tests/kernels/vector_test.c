@@ -110,6 +110,14 @@ static float my_sin(float x) {
 static float my_cos(float x) {
   return bb_cos_f32(x);
 }
+/* Roots and angles of what is 1 - y^2 are none beyond 1. */
+static void check_turns(void) {
+  for (int32_t bits = 0x37000000; bits < 0x40800000; bits += 61) {
+    float x = bb_float((uint32_t)bits), s = my_sin(x), c = my_cos(x);
+    if (!(fabsf(s) <= 1)) complain("sin beyond 1", (double)x, (double)s, 1);
+    if (!(fabsf(c) <= 1)) complain("cos beyond 1", (double)x, (double)c, 1);
+  }
+}
 
 /* --- products --- */
 
@@ -541,6 +549,7 @@ int main(void) {
   check("tanh", my_tanh, tanh, 2, 0x1p-126);
   check("log", my_log, log, 2, 0);
   check("erf", my_erf, erf, 2, 0x1p-126);
+  check_turns();
   check("sin", my_sin, sin, 2, 0);
   check("cos", my_cos, cos, 2, 0);
   check_products();

@@ -45,6 +45,16 @@ def aligned():
     yield single("RoiAlign-far", "RoiAlign", [x, far, IMAGES[:5]], since=16, by=lambda g: {"y0": np.zeros((5, 3, 3, 3), F)}, output_height=3, output_width=3, sampling_ratio=2)
 
 
+def nothing():
+    """Maps without an element: all samples are outside."""
+    corners, images = np.float32([[0, 0, 0, 0], [0, 0, 3, 3]]), np.int64([0, 0])
+    for high, wide in ((0, 5), (5, 0), (0, 0)):
+        for mode in ("avg", "max"):
+            x = np.zeros((1, 3, high, wide), np.float32)
+            yield single(f"RoiAlign-nothing-{high}-{wide}-{mode}", "RoiAlign", [x, corners, images], since=16, symbols=SYMBOLS, by=lambda given: {"y0": np.zeros((2, 3, 3, 3), np.float32)},
+                         mode=mode, output_height=3, output_width=3, sampling_ratio=2)
+
+
 def bins(x, corners, images, high, wide, ratio, scale=1.0):
     """The definition: half pixels, means."""
     x, corners = x.astype(np.float64), corners.astype(np.float64)
@@ -198,6 +208,7 @@ def bits():
 
 
 def cases():
+    yield from nothing()
     yield from aligned()
     yield from pooled()
     yield from found()
