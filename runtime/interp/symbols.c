@@ -25,6 +25,25 @@ static const char *name_of(const bb_program *program, uint32_t symbol, bb_arena 
   return name.data;
 }
 
+/* Of the last of the expressions, which are in postorder: each once, as sizes share parts. */
+static double value_of(const bb_expr *const *node, uint32_t count, const double *symbol,
+                       bb_arena *arena) {
+  const bb_expr_env env = {.symbol = symbol, .round = bb_round_to};
+  double *made = BB_NEW(arena, double, count);
+  for (uint32_t i = 0; i < count; i++) {
+    double a[3] = {0, 0, 0};
+    uint32_t arity = bb_expr_op_arity(node[i]->op);
+    for (uint32_t k = 0; k < arity; k++) {
+      uint32_t at = i;
+      while (node[--at] != node[i]->a[k]) continue;
+      a[k] = made[at];
+    }
+    made[i] = arity ? bb_round_to(node[i]->dtype, bb_expr_apply(node[i], a[0], a[1], a[2]))
+                    : bb_expr_eval(node[i], &env);
+  }
+  return made[count - 1];
+}
+
 /* An extent that is no product of symbols is a symbol whose name says what it is; where an input's shape tells it, too, both
  * have to say the same. */
 static bool derive(bb_program *program, uint32_t symbols, uint32_t which, int64_t *symbol,
@@ -40,7 +59,7 @@ static bool derive(bb_program *program, uint32_t symbols, uint32_t which, int64_
     if (node[i]->index >= symbols || symbol[node[i]->index] < 0) return false;
     value[node[i]->index] = (double)symbol[node[i]->index];
   }
-  double found = bb_expr_eval(e, &(bb_expr_env){.symbol = value, .round = bb_round_to});
+  double found = value_of(node, count, value, arena);
   if (!(found >= 0 && found < 9e15))
     bb_fail(program->ctx, BB_ERROR_INPUT,
             "an axis, or what is left of one, would have %s = %.0f elements%s",
