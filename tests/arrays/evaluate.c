@@ -81,6 +81,8 @@ static void contract(evaluator *e) {
     }
   }
   uint32_t last = labels - 1;
+  for (uint32_t l = 0; l < labels; l++)
+    if (shape[l] == 0) return; /* there are no assignments */
   do {
     size_t at[3] = {0, 0, 0};
     for (uint32_t k = 0; k < 3; k++)
