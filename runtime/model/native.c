@@ -111,3 +111,13 @@ bool bb_native_bit_cast(const bb_native_call *call) {
   if (bytes) memmove(to->data, from->data, bytes);
   return true;
 }
+
+bb_native_sets bb_native_set(void) {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    return BB_SET_AVX512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return BB_SET_AVX2;
+#endif
+  return BB_SET_PLAIN;
+}

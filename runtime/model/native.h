@@ -55,4 +55,8 @@ static inline size_t bb_native_product(uint32_t from, uint32_t to, const int64_t
 }
 int64_t bb_native_int(const bb_native_call *call, const char *name, int64_t otherwise);
 
+/* The instruction sets that loops of native kernels are compiled for; the best of them that this processor has. */
+typedef enum bb_native_sets { BB_SET_PLAIN, BB_SET_AVX2, BB_SET_AVX512 } bb_native_sets;
+bb_native_sets bb_native_set(void);
+
 #endif

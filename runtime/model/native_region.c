@@ -204,13 +204,12 @@ bool bb_region_run(const bb_native_call *call, bb_region_loops *loops) {
 /* --- the processor --- */
 
 bb_region_loops *bb_region_loops_here(void) {
+  bb_region_loops *loops = bb_region_loops_plain;
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
-    return bb_region_loops_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return bb_region_loops_avx2;
+  if (bb_native_set() == BB_SET_AVX2) loops = bb_region_loops_avx2;
+  if (bb_native_set() == BB_SET_AVX512) loops = bb_region_loops_avx512;
 #endif
-  return bb_region_loops_plain;
+  return loops;
 }
 
 bool bb_native_region_align(const bb_native_call *call) {

@@ -2,8 +2,8 @@
  * on random maps and regions, most of them odd; the same to the bit by any number of threads.
  */
 #include "../../runtime/interp/misc.h"
-#include "../../runtime/model/native.h"
 #include "../../runtime/model/region.h"
+#include "../support/native.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -25,28 +25,10 @@ typedef struct drawn {
   bb_misc_value want;
 } drawn;
 
-/* --- threads: as many as it says, the last task first --- */
-
-struct bb_queue {
-  uint32_t threads;
-};
-
-static uint32_t threads_of(const bb_queue *queue) {
-  return queue->threads;
-}
-
-static void spread(bb_queue *queue, int64_t tasks,
-                   void (*task)(void *user, int64_t task, uint32_t thread), void *user) {
-  for (int64_t i = tasks; i-- > 0;) task(user, i, (uint32_t)(i % queue->threads));
-}
-
-static const bb_device_class class = {.spread = spread, .threads = threads_of};
-
 /* --- operands --- */
 
 static uint32_t draw(drawn *d, uint32_t below) {
-  d->seed = d->seed * 6364136223846793005u + 1442695040888963407u;
-  return (uint32_t)(d->seed >> 33) % below;
+  return draw_below(&d->seed, below);
 }
 
 static double number(drawn *d, double scale) {
