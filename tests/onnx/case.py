@@ -34,6 +34,7 @@ class Case:
         names = [o.name for o in self.model.graph.output]
         if self.by == "runtime":
             import onnxruntime
+            onnxruntime.set_default_logger_severity(4)  # of kernels, which know no session
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 4
             session = onnxruntime.InferenceSession(self.model.SerializeToString(), options,
