@@ -1,7 +1,8 @@
 /* fake_nvrtc.c - a compiler of kernels for the processor: what NVRTC's and hipRTC's calls do, by the system's C++ compiler.
  *
  * Kernels over simt.cuh become a shared object (host.hpp says what threads are), whose bytes are the
- * image.  FAKE_HOST names host.hpp; FAKE_CXX the compiler, "c++" where it is not set.  What a process has compiled it does not compile again.
+ * image.  FAKE_HOST names host.hpp, whose library is beside this one; FAKE_CXX the compiler, "c++" where it is not set.  What a process
+ * has compiled it does not compile again.
  * FAKE_EDIT is a script of sed's that changes kernels over sm90.cuh before they are compiled: what is planted there has to be found out.
  */
 #include <pthread.h>
@@ -138,10 +139,8 @@ BOTH(nvrtcCompileProgram, hiprtcCompileProgram,
   if (cxx == NULL && take_made(p, wide)) return 0;
   if (edit(p)) return 6;
   snprintf(command, sizeof command,
-           "%s -x c++ -std=c++17 -O1 -w -fPIC -shared -I%s -DBB_LANES=%d -DBB_HOST_DEVICE='\"%s\"' "
-           "-o %s/k.so "
-           "%s/kernel.cpp "
-           "2> %s/log",
+           "%s -std=c++17 -O1 -w -fPIC -fvisibility=hidden -shared -I%s -DBB_LANES=%d "
+           "-DBB_HOST_DEVICE='\"%s\"' -o %s/k.so %s/kernel.cpp " HOST_FOLDER "/libhost.a 2> %s/log",
            cxx ? cxx : "c++", p->folder, wide ? 64 : 32, host ? host : "host.hpp", p->folder,
            p->folder, p->folder);
   if (system(command) != 0) return 6;
