@@ -406,12 +406,20 @@ static bool check_chunk(const level *l, const bb_node *node) {
   return true;
 }
 
+/* Single indices are taken together where each gives elements of its own. */
+static bool check_block(level *l, const bb_node *node) {
+  bool each = l->v->program->dim[node->dim].blocked;
+  for (uint32_t i = 0; !each && i < node->nout && node->block; i++)
+    if (node->out[i].mode != BB_OUT_COLLECT)
+      return bb_law_broken(l->v, BB_LAW_MAP_BLOCK, bb_at_node(node), "it has blocks of %u",
+                           node->block);
+  return true;
+}
+
 static bool leave_map(level *l, uint32_t at, level *inner) {
   const bb_node *node = l->graph->node[at];
   if (!check_chunk(l, node)) return false;
-  if (node->block && !l->v->program->dim[node->dim].blocked)
-    return bb_law_broken(l->v, BB_LAW_MAP_BLOCK, bb_at_node(node), "it has blocks of %u",
-                         node->block);
+  if (!check_block(l, node)) return false;
   for (uint32_t i = 0; i < node->nout; i++) {
     bb_value value = inner->graph->node[inner->graph->output[i]]->in[0].src;
     const bb_type *type = bb_type_of(inner->graph, value);

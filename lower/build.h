@@ -108,6 +108,10 @@ struct bb_build {
       *single; /* loops that are none; equal ones are one, and cut what is loaded alike */
   uint32_t guards, guard_capacity;
   bb_build_guard *guard;
+  uint32_t joins, join_capacity;
+  struct bb_build_join { /* loops of which so many iterations may become one */
+    uint32_t variable, together;
+  } * join;
   uint32_t map_depth; /* enclosing maps */
   const bb_build_loop *map[BB_BUILD_DEPTH];
 };

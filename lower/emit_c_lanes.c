@@ -75,6 +75,7 @@ int64_t bb_c_lane_step(const lanes *l, const bb_tile_stmt *load) {
 static bool load_fits(const lanes *l, const bb_tile_stmt *s) {
   const bb_c_tile *held = &l->c->tile[s->result];
   const bb_tile_view *view = &l->c->p->view[s->view];
+  if (bb_tile_has_two_rows(s, view->rank)) return false;
   bool lies = held->window || (view->dtype == BB_F32 && bb_c_lane_step(l, s) > 0);
   if (!lies || held->bundled || held->writers != 1 || view->padded ||
       bb_c_is_ahead(l->c, s->result))
@@ -157,7 +158,9 @@ static bool settle(lanes *l, const bb_tile_body *body, uint32_t at) {
 static bool store_fits(const lanes *l, const bb_tile_stmt *s) {
   const bb_tile_view *view = &l->c->p->view[s->view];
   bb_axis along = l->turned ? BB_AXIS_ROW : BB_AXIS_COL;
-  if (!l->made[s->operand[0]] || view->dtype != BB_F32 || view->panels) return false;
+  if (!l->made[s->operand[0]] || view->dtype != BB_F32 || view->panels ||
+      bb_tile_has_two_rows(s, view->rank))
+    return false;
   for (uint32_t i = 0; i < view->rank; i++)
     if (s->range[i].size && s->range[i].axis == along) return bb_tile_is_unit(view, i);
   return false;

@@ -137,7 +137,8 @@ static double cost_of_move(layout *l, const bb_tile_stmt *s, uint32_t tile) {
   if (!bb_c_may_turn(t)) return 0;
   unit_axes u = units(l->c, s, t);
   bool across = lies_turned(l, tile) ? !u.row : !u.col;
-  bool window = s->kind == BB_TILE_LOAD && !across && l->c->tile[tile].writers == 1;
+  bool window = s->kind == BB_TILE_LOAD && !across && l->c->tile[tile].writers == 1 &&
+                !bb_c_is_in_pieces(l->c, s);
   return bb_tile_elements(t) * (across ? 1.2 : window ? 0.02 : 0.25);
 }
 
@@ -319,7 +320,7 @@ static void choose_window(layout *l, const bb_tile_stmt *s, double times) {
   unit_axes u = units(l->c, s, t);
   bool far = held->reused && bb_c_may_turn(t) && (u.apart == 0 || u.apart >= FAR);
   held->window = held->writers == 1 && !bb_c_passes(l->c, s->result) && !converts && !far &&
-                 (held->turned ? u.row : u.col);
+                 !bb_c_is_in_pieces(l->c, s) && (held->turned ? u.row : u.col);
 }
 
 /* --- bundles --- */

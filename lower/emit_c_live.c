@@ -41,7 +41,9 @@ static void unite_blocks(finder *f, const bb_tile_body *body) {
       const bb_tile_range *r = &s->range[k];
       uint32_t axis = 2 * tile + (r->axis == BB_AXIS_COL),
                *at = &f->block[s->view * BB_TILE_RANK + k];
-      if (!r->size || !is_block(&c->p->view[s->view], r, k)) continue;
+      if (!r->size || !is_block(&c->p->view[s->view], r, k) ||
+          r->size != bb_c_axis_size(c->p, axis))
+        continue;
       if (*at != BB_NONE) bb_c_axes_unite(&c->axes, axis, *at);
       *at = axis;
     }
@@ -55,7 +57,7 @@ static void note_ranges(finder *f, const bb_tile_stmt *s) {
   for (uint32_t i = 0; i < view->rank; i++) {
     const bb_tile_range *r = &s->range[i];
     uint32_t axis = 2 * tile + (r->axis == BB_AXIS_COL);
-    if (!r->size || is_block(view, r, i)) continue;
+    if (!r->size || (is_block(view, r, i) && r->size == bb_c_axis_size(p, axis))) continue;
     bb_c_live *l = live_of(f->c, axis);
     if (view->padded && r->size == bb_c_axis_size(p, axis)) continue; /* its fill is everywhere */
     l->never |= view->panels || view->padded || r->size != bb_c_axis_size(p, axis) ||

@@ -39,8 +39,7 @@ static bool is_all_there(const bb_c *c, const bb_tile_range *r, bb_tile_index ex
 static bool is_of_rows(const bb_c *c, const bb_tile_stmt *store) {
   const bb_tile_view *view = &c->p->view[store->view];
   uint32_t cols = c->p->tile[store->operand[0]].cols;
-  if (cols % FULL || bb_tile_has_two_rows(store, view->rank) ||
-      bb_c_is_live(c, store->operand[0], BB_AXIS_COL))
+  if (cols % FULL || bb_c_is_in_pieces(c, store) || bb_c_is_live(c, store->operand[0], BB_AXIS_COL))
     return false;
   for (uint32_t i = 0; i < view->rank; i++) {
     const bb_tile_range *r = &store->range[i];

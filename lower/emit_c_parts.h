@@ -162,6 +162,9 @@ const char *bb_c_is_whole_but_live(bb_c *c, const bb_tile_stmt *move);
 const char *bb_c_place(bb_c *c, const bb_tile_stmt *move, const char *r, const char *col);
 const char *bb_c_rows_there(bb_c *c, const bb_tile_stmt *move);
 void bb_c_point(bb_c *c, const bb_tile_stmt *load);
+/* Are the rows of a load's or store's block those of two ranges that do not follow each other in memory?  Then it is done piece by
+ * piece, and there is no window, nor one address of element (r, c). */
+bool bb_c_is_in_pieces(const bb_c *c, const bb_tile_stmt *move);
 /* A loop whose sums stay in registers, with the statements that these begin with and some that follow: how many from the loop on;
  * 0: it is no such loop.  And whether a statement is what a sum of one begins with. */
 uint32_t bb_c_lanes(bb_c *c, const bb_tile_body *body, uint32_t at);

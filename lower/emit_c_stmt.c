@@ -24,10 +24,16 @@ typedef struct place {
   const char *other;       /* the same, along axes whose elements are all asked for */
   const char *first[2];    /* of a padded view: rows and columns before its begin */
   const char *there; /* of a padded view: whether its single indices are inside, NULL: always */
+  /* Of rows that lie apart: this is where piece number y of so many lies, and rows of each; else 1. */
+  uint32_t pieces, piece;
 } place;
 
 static const char *join(bb_c *c, const char *a, const char *op, const char *b) {
   return a ? bb_arena_printf(arena(c), "%s%s%s", a, op, b) : b;
+}
+
+static uint32_t moved(const bb_tile_stmt *s) {
+  return s->kind == BB_TILE_STORE ? s->operand[0] : s->result;
 }
 
 /* Of the tile's lines those are asked for that are there: all who read it stop where they end. */
@@ -52,24 +58,74 @@ static void note_pad(bb_c *c, const bb_tile_range *r, const char *start, const c
   p->whole = join(c, p->whole, " && ", inside);
 }
 
-static place place_of(bb_c *c, const bb_tile_stmt *s, uint32_t tile) {
+/* Of a load or store with two ranges of rows: the first, and the second; BB_NONE: it has one. */
+static void find_rows(const bb_c *c, const bb_tile_stmt *s, uint32_t *outer, uint32_t *inner) {
   const bb_tile_view *view = &c->p->view[s->view];
-  if (bb_tile_has_two_rows(s, view->rank)) bb_c_refuse(c, "two ranges along the rows of a tile");
-  place p = {.row = "0", .col = "1", .rows = "1", .cols = "1", .first = {"0", "0"}};
-  bb_tile_index stride[BB_TILE_RANK], dense = bb_expr_const(c->p->home, BB_I64, 1);
+  *outer = *inner = BB_NONE;
+  if (!bb_tile_has_two_rows(s, view->rank)) return;
+  for (uint32_t i = 0; i < view->rank; i++)
+    if (s->range[i].size && s->range[i].axis == BB_AXIS_ROW)
+      *(*outer == BB_NONE ? outer : inner) = i;
+}
+
+static void find_strides(const bb_c *c, const bb_tile_view *view, bb_tile_index *stride) {
+  bb_tile_index dense = bb_expr_const(c->p->home, BB_I64, 1);
   for (uint32_t i = view->rank; i-- > 0;) {
     stride[i] = view->strided ? view->stride[i] : dense;
     dense = bb_expr_make(c->p->home, BB_X_MUL, dense, view->extent[i], NULL);
   }
+}
+
+bool bb_c_is_in_pieces(const bb_c *c, const bb_tile_stmt *move) {
+  const bb_tile_view *view = &c->p->view[move->view];
+  uint32_t outer, inner;
+  find_rows(c, move, &outer, &inner);
+  if (outer == BB_NONE) return false;
+  bb_tile_index stride[BB_TILE_RANK], extent = view->extent[inner];
+  find_strides(c, view, stride);
+  bool known = stride[outer]->op == BB_X_CONST && stride[inner]->op == BB_X_CONST &&
+               extent->op == BB_X_CONST && bb_expr_is_number(move->range[inner].start, 0) &&
+               !view->padded;
+  return !known || extent->number != move->range[inner].size ||
+         stride[outer]->number != stride[inner]->number * extent->number;
+}
+
+/* The outer one of two ranges.  Where rows follow each other in memory, so many of them lie inside; else it is one at a time, y behind
+ * the first. */
+static bb_tile_range take_piece(bb_c *c, const bb_tile_stmt *s, uint32_t outer, uint32_t inner,
+                                place *p) {
+  bb_tile_range r = s->range[outer];
+  if (c->p->tile[moved(s)].rows != r.size * s->range[inner].size)
+    bb_c_refuse(c, "two ranges of rows that are not all of a tile's");
+  if (!bb_c_is_in_pieces(c, s)) return r;
+  p->pieces = r.size;
+  p->piece = s->range[inner].size;
+  r.size = 0;
+  return r;
+}
+
+static place place_of(bb_c *c, const bb_tile_stmt *s, uint32_t tile) {
+  const bb_tile_view *view = &c->p->view[s->view];
+  place p = {.row = "0", .col = "1", .rows = "1", .cols = "1", .first = {"0", "0"}, .pieces = 1};
+  bb_tile_index stride[BB_TILE_RANK];
+  uint32_t outer, inner;
+  find_strides(c, view, stride);
+  find_rows(c, s, &outer, &inner);
+  const char *times = NULL; /* rows that are inside of the outer range of two, or whether one is */
   for (uint32_t i = 0; i < view->rank; i++) {
-    const bb_tile_range *r = &s->range[i];
+    bb_tile_range range = s->range[i];
+    const bb_tile_range *r = &range;
+    if (i == outer) range = take_piece(c, s, outer, inner, &p);
     const char *start = bb_c_index(c, r->start), *by = bb_c_index(c, stride[i]);
     const char *extent = bb_c_index(c, view->extent[i]);
-    if (!bb_expr_is_number(r->start, 0))
+    bool counted = i == outer && p.pieces > 1;
+    if (counted) start = bb_arena_printf(arena(c), "(%s + y)", start);
+    if (counted || !bb_expr_is_number(r->start, 0))
       p.offset =
           join(c, p.offset, " + ",
                bb_expr_is_number(stride[i], 1) ? start
                                                : bb_arena_printf(arena(c), "%s * %s", start, by));
+    if (counted && !view->padded) times = bb_arena_printf(arena(c), "(%s < %s)", start, extent);
     bool live = r->size && bb_c_is_live(c, tile, r->axis);
     const char *size =
         live ? bb_c_count(c, tile, r->axis) : bb_arena_printf(arena(c), "%u", r->size);
@@ -78,16 +134,36 @@ static place place_of(bb_c *c, const bb_tile_stmt *s, uint32_t tile) {
     const char *inside = live && !view->padded ? size
                                                : bb_arena_printf(arena(c), "bb_clip(%s, %s, %s)",
                                                                  start, size, extent);
+    if (i == outer) times = inside;
+    if (i == inner && times) inside = bb_arena_printf(arena(c), "%s * %s", times, inside);
     const char *all = bb_arena_printf(arena(c), "%s + %u <= %s", start, r->size, extent);
     if (view->padded || !stops_at_lines(c, tile, r->axis)) p.whole = join(c, p.whole, " && ", all);
     if (view->padded || !live) p.other = join(c, p.other, " && ", all);
     if (r->axis == BB_AXIS_ROW)
-      p.row = by, p.rows = inside;
+      p.row = by, p.rows = inside; /* of two, the second's */
     else
       p.col = by, p.cols = inside;
   }
   if (!p.offset) p.offset = "0";
   return p;
+}
+
+/* Where piece number y of a tile begins. */
+static const char *piece_at(bb_c *c, uint32_t tile, const char *at, const place *p) {
+  if (p->pieces == 1) return at;
+  return bb_arena_printf(arena(c), "%s + y * (%u * %s)", at, p->piece, bb_c_row_stride(c, tile));
+}
+
+static void begin_pieces(bb_c *c, const place *p) {
+  if (p->pieces == 1) return;
+  bb_c_line(c, "for (int64_t y = 0; y < %u; y++) {", p->pieces);
+  c->indent++;
+}
+
+static void end_pieces(bb_c *c, const place *p) {
+  if (p->pieces == 1) return;
+  c->indent--;
+  bb_c_line(c, "}");
 }
 
 /* Lines of a padded view, and its fill around them, to `to`, whose lines lie `pitch` apart; of so many of so many elements. */
@@ -127,17 +203,18 @@ static void put_copy(bb_c *c, const bb_tile_stmt *s, const place *p) {
       bb_c_expression(c, bb_expr_const(c->p->home, t->dtype, s->pad), NULL, NULL, NULL);
   const char *call = held->narrow ? "narrow" : bb_c_memory_suffix(c, view->dtype);
   const char *to = bb_arena_printf(arena(c), "t%u%s", s->result, held->window ? "_own" : "");
-  const char *size[2] = {bb_c_count(c, s->result, turned ? BB_AXIS_COL : BB_AXIS_ROW),
-                         bb_c_count(c, s->result, turned ? BB_AXIS_ROW : BB_AXIS_COL)};
+  const char *rows = p->pieces == 1 ? bb_c_count(c, s->result, BB_AXIS_ROW)
+                                    : bb_arena_printf(arena(c), "%u", p->piece);
+  const char *size[2] = {turned ? bb_c_count(c, s->result, BB_AXIS_COL) : rows,
+                         turned ? rows : bb_c_count(c, s->result, BB_AXIS_COL)};
+  to = piece_at(c, s->result, to, p);
+  begin_pieces(c, p);
   if (view->padded)
     put_padded(c, s, p, turned, call, to, bb_arena_printf(arena(c), "%u", held->pitch), size);
   else
     bb_c_line(c, "bb_load_%s(%s, %u, %s, %s, v%u + %s, %s, %s, %s, %s, %s);", call, to, held->pitch,
               size[0], size[1], s->view, p->offset, step, by, lines, along, pad);
-}
-
-static uint32_t moved(const bb_tile_stmt *s) {
-  return s->kind == BB_TILE_STORE ? s->operand[0] : s->result;
+  end_pieces(c, p);
 }
 
 const char *bb_c_is_whole(bb_c *c, const bb_tile_stmt *move) {
@@ -233,10 +310,13 @@ void bb_c_store(bb_c *c, const bb_tile_stmt *s) {
   }
   /* A vector lies as a row does, or, from a view, with a stride. */
   const char *pitch = t->cols || c->tile[from].window ? bb_c_pitch(c, from) : "1";
-  bb_c_line(c, "bb_store_%s(v%u + %s, %s, %s, t%u, %s, %s, %s);",
+  begin_pieces(c, &p);
+  bb_c_line(c, "bb_store_%s(v%u + %s, %s, %s, %s, %s, %s, %s);",
             bb_c_memory_suffix(c, c->p->view[s->view].dtype), s->view, p.offset,
-            turned ? p.col : p.row, turned ? p.row : p.col, from, pitch, turned ? p.cols : p.rows,
-            turned ? p.rows : p.cols);
+            turned ? p.col : p.row, turned ? p.row : p.col,
+            piece_at(c, from, bb_arena_printf(arena(c), "t%u", from), &p), pitch,
+            turned ? p.cols : p.rows, turned ? p.rows : p.cols);
+  end_pieces(c, &p);
 }
 
 /* A padded array of f32 is brought together where it goes, not by way of a tile: a load and the store behind it are one.  False: they
@@ -245,7 +325,9 @@ static bool copies_padded(bb_c *c, const bb_tile_stmt *load, const bb_tile_stmt 
   const bb_tile_program *p = c->p;
   bool pair = load->kind == BB_TILE_LOAD && store->kind == BB_TILE_STORE &&
               store->operand[0] == load->result && store->stretches == load->stretches;
-  if (!pair || c->exact || !p->view[load->view].padded || p->view[store->view].panels) return false;
+  if (!pair || c->exact || !p->view[load->view].padded || p->view[store->view].panels ||
+      bb_c_is_in_pieces(c, load) || bb_c_is_in_pieces(c, store))
+    return false;
   const bb_c_tile *held = &c->tile[load->result];
   bool plain = p->view[load->view].dtype == BB_F32 && p->view[store->view].dtype == BB_F32 &&
                p->tile[load->result].dtype == BB_F32;

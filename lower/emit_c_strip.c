@@ -203,6 +203,20 @@ static void bound_strips(stripping *w, bb_tile_body *body, bb_tile_ends *ends) {
   }
 }
 
+/* Is it one range of all that is loaded and stored along it? */
+static bool is_moved_whole(stripping *w, const bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    bool moves = s->kind == BB_TILE_LOAD || s->kind == BB_TILE_STORE;
+    uint32_t tile = s->kind == BB_TILE_STORE ? s->operand[0] : s->result;
+    if (moves && bb_tile_has_two_rows(s, w->p->view[s->view].rank) && has_axis(w, tile, 0))
+      return false;
+    if (!is_moved_whole(w, &s->body) || (s->loop && !is_moved_whole(w, &s->loop->body)))
+      return false;
+  }
+  return true;
+}
+
 const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *program,
                                   uint32_t vector_bytes, bb_c_strips *strips) {
   bb_tile_program *p = BB_NEW(arena, bb_tile_program, 1);
@@ -212,6 +226,7 @@ const bb_tile_program *bb_c_strip(bb_arena *arena, const bb_tile_program *progra
   w.axes = bb_c_axes_find(arena, p);
   if (!find_body(&w, &p->body, false)) return program;
   uint32_t size = bb_c_axis_size(p, w.axis);
+  if (!is_moved_whole(&w, &p->body)) return program;
   p->tile = BB_NEW(arena, bb_tile, p->tiles + 1);
   memcpy(p->tile, program->tile, p->tiles * sizeof *p->tile);
   p->variable = BB_NEW(arena, const char *, p->variables + 1);

@@ -27,7 +27,7 @@ typedef struct bb_gpu {
   bb_context *ctx;
   bool strict;    /* narrowings are kept where the program has them */
   bool flat;      /* what bb_gpu_flat() does nothing for is refused */
-  bool several;   /* what bb_gpu_rows() does nothing for is refused */
+  bool several;   /* what bb_rows_fill() does nothing for is refused */
   bool side;      /* results lie on their side (bb_gpu_side()) */
   uint32_t split; /* not 0: bb_gpu_split() into at most so many parts follows */
   bool warps; /* products are made by single warps, each of its rows, and waited for (sm_80); else
@@ -81,9 +81,6 @@ void bb_gpu_partials(bb_gpu *g); /* sums in lanes' parts until they are read */
 /* gpu_fill.c, gpu_stretch.c */
 void bb_gpu_fills(bb_gpu *g);     /* fillings of what is that already */
 void bb_gpu_stretches(bb_gpu *g); /* loops by where masks are true */
-
-/* gpu_rows.c: blocks of rows that several short rows of an image fill.  False: there are none */
-bool bb_gpu_rows(bb_gpu *g);
 
 /* gpu_place.c, gpu_grid.c */
 void bb_gpu_orient(bb_gpu *g); /* operands of products lie as memory does */

@@ -4,6 +4,7 @@
 #include "divide.h"
 #include "forward.h"
 #include "inline.h"
+#include "rows.h"
 #include "schedule_parts.h"
 #include "tile_edit.h"
 
@@ -282,6 +283,16 @@ static void guard_invariants(bb_build *b, const map *m) {
   }
 }
 
+/* Of a loop over single indices selection may want several at once. */
+static void note_join(bb_build *b, const map *m) {
+  const bb_schedule_options *o = b->sites.options;
+  if (!o || !o->rows || !m->options.spread || m->loop->blocked || m->loop->variable == BB_NONE ||
+      m->node->block < 2)
+    return;
+  BB_GROW(b->arena, b->join, b->join_capacity, b->joins + 1u);
+  b->join[b->joins++] = (struct bb_build_join){m->loop->variable, m->node->block};
+}
+
 /* spread: iterations of this loop may be tasks of their own. */
 static void lower_map(bb_build *b, level *outer, uint32_t index, bool spread) {
   const bb_node *node = bb_node_get(outer->site->graph, index);
@@ -299,6 +310,7 @@ static void lower_map(bb_build *b, level *outer, uint32_t index, bool spread) {
   m.start = b->frame[b->depth].body.count;
   uint32_t floor = b->floor;
   m.loop = bb_build_begin(b, node->dim, &m.options);
+  note_join(b, &m);
   uint32_t guards = b->guards;
   guard_invariants(b, &m);
   if (m.options.spread) b->floor = b->depth;
@@ -443,6 +455,8 @@ const bb_kernel *bb_schedule_blocks(bb_program *program, const bb_graph *graph, 
     bb_tile_divide(b->tile);
     bb_tile_drop_dead(b->tile); /* components of a tuple that only others were made of */
     bb_tile_bound(b->tile, !program->strict);
+    for (uint32_t i = 0; i < b->joins; i++)
+      bb_rows_join(b->tile, b->join[i].variable, b->join[i].together);
   }
   b->kernel->tile = b->tile;
   b->kernel->argument = b->argument;

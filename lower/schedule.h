@@ -35,6 +35,8 @@ typedef struct bb_schedule_options {
       strips; /* not 0: for vectors of so many bytes, by an emitter that works off blocks between
                     * products in strips, if they are large (emit_c.h) */
   const bb_room *room; /* by tensor; NULL: none has any */
+  bool
+      rows; /* iterations over single indices become one, as many as selection wants, where they are rows of an image (rows.h) */
 } bb_schedule_options;
 
 /* What an argument of the kernel is: a program tensor, from some element on. */

@@ -25,8 +25,11 @@
 #include "schedule_gpu.h"
 
 #include "gpu.h"
+#include "rows.h"
 
 #include <string.h>
+
+enum { ROWS = 64 }; /* of a block, the least that warp groups multiply */
 
 /* budget: what bb_gpu has of the target.  Returns that with what passes have found. */
 static bb_gpu rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, bool by_group,
@@ -62,7 +65,7 @@ static bb_gpu rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, boo
     bb_gpu_lazy(&g);
     bb_gpu_partials(&g);
     bb_gpu_unmask(&g);
-    bool several = !g.warps && bb_gpu_rows(&g);
+    bool several = !g.warps && bb_rows_fill(tile, ROWS);
     if (g.several && !several) bb_gpu_refuse(&g, "no rows of an image that fill a block");
     bb_gpu_place(&g);
     if (split)

@@ -118,6 +118,8 @@ static void walk_func(bb_nest_walker *w, const level *l, const bb_node *map, uin
   const bb_item *item = &node->out[0].type->item;
   uint32_t axis[2], depth = tie(w, l, node, axis);
   uint64_t depends = node->op == BB_OP_ELEMENTWISE && bb_expr_uses_coord(node->expr) ? w->chain : 0;
+  w->apart |= depends;
+  if (node->op == BB_OP_DOT) w->apart |= value_of(l, node->in[1].src)->depends;
   for (uint32_t p = 0; p < node->nin; p++) depends |= value_of(l, node->in[p].src)->depends;
   bb_nest_complete_axes(w, item, axis);
   bool dot = node->op == BB_OP_DOT;
@@ -541,10 +543,12 @@ bb_nest *bb_nest_create(const bb_program *program, const bb_graph *graph, bb_are
                       .scratch = bb_scratch(program->ctx),
                       .nest = BB_NEW(arena, bb_nest, 1),
                       .around = BB_NONE};
+  w.nest->joined = w.nest->rows = w.nest->together = BB_NONE;
   level top = {.graph = graph, .top = true};
   walk_terminals(&w, &top);
   walk_level(&w, &top, NULL, NULL);
   if (!w.too_many) compact_sizes(&w);
+  if (!w.too_many) bb_nest_find_joined(&w);
   if (!w.too_many) bb_nest_join_terms(&w);
   if (!w.too_many) bb_nest_keep_moments(&w);
   bb_scratch_end(w.scratch);

@@ -113,6 +113,9 @@ typedef struct bb_nest {
     uint32_t axis[2];
     double bytes;
   } * fold; /* accumulators of loops that split */
+  /* A loop over single indices that may take several at once, the size of the blocks whose rows they then are, if these have all
+   * places of a row, and the size that is how many; BB_NONE: there is none. */
+  uint32_t joined, rows, together;
 } bb_nest;
 
 /* NULL: too many loops or sizes.  The nest lives in `arena`. */

@@ -26,6 +26,8 @@ typedef struct bb_nest_walker {
   uint64_t chain;  /* it and those around it */
   uint32_t phase;
   bool too_many;
+  uint64_t
+      apart; /* loops whose turns cannot become one: right operands of products, or coordinates, differ along them */
   struct bb_nest_made { /* exponentials so far, and the loops that made them */
     uint32_t loop;
     const bb_expr *exp;
@@ -64,6 +66,8 @@ void bb_nest_add_expr(bb_nest_walker *w, const bb_expr *expr, const uint32_t *ax
 /* Right behind the term of the exponentials of an expression.  before: 1 + the loop beside this one that went over the blocks it reads, 0:
  * none did. */
 void bb_nest_note_special(bb_nest_walker *w, const bb_expr *expr, uint32_t before);
+/* The loop that may take several indices at once, at the end of the walk, when sizes stay. */
+void bb_nest_find_joined(bb_nest_walker *w);
 /* Arithmetic that runs alike becomes one term, at the end of the walk, when sizes stay: a price adds up every term for every
  * choice of block sizes. */
 void bb_nest_join_terms(bb_nest_walker *w);

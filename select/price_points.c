@@ -18,6 +18,7 @@ typedef struct point {
   const bb_machine *machine;
   uint32_t fold;
   double split;
+  lanes together;             /* indices that the loop takes at once which may take several */
   bool brief;                 /* only how long they take is asked */
   lanes block[BB_NEST_SIZES]; /* by size */
   lanes turns[BB_NEST_LOOPS]; /* by loop, of its own */
@@ -55,9 +56,14 @@ static void place(point *p, const bb_tilings *tilings, uint32_t first) {
     if (!nest->size[i].whole && tilings->stride > 1) block = *(const kept *)&given[first];
     p->block[i] = most(all(1), block);
   }
+  p->together = all(1);
+  if (nest->joined != BB_NONE)
+    p->together = pick(p->block[nest->rows] >= p->pricing->size_extent[nest->rows],
+                       p->block[nest->together], all(1));
   for (uint32_t i = 0; i < nest->loops; i++) {
     const bb_nest_loop *loop = &nest->loop[i];
     lanes turns = all(p->pricing->loop_extent[i]);
+    if (i == nest->joined) turns = rounded_up(turns / p->together);
     if (loop->size != BB_NONE) turns = rounded_up(turns / p->block[loop->size]);
     if (loop->part == BB_PART_FIRST) turns = least(turns, all(1));
     if (loop->part == BB_PART_REST) turns = most(turns - 1, all(0));
@@ -66,6 +72,7 @@ static void place(point *p, const bb_tilings *tilings, uint32_t first) {
     p->turns[i] = turns;
     p->run[i] = loop->parent == BB_NONE ? turns : turns * p->run[loop->parent];
   }
+  if (nest->joined != BB_NONE) p->block[nest->rows] *= p->together;
 }
 
 static inline lanes turns_of(const point *p, uint64_t loops) {
@@ -304,6 +311,9 @@ static void add_traffic(const point *p, const bb_nest_term *term, lanes times, l
   switch (term->kind) {
   case BB_NEST_LOAD:
     add_load(p, term, bytes, instances, ~is_at_hand(p, term), to);
+    if (p->nest->joined != BB_NONE &&
+        term->axis[0] == p->nest->rows) /* they are brought together */
+      to->local += pick(p->together > 1, 2 * bytes / p->machine->local_bandwidth, all(0));
     if (!p->pricing->holds)
       to->local += pick(is_at_hand(p, term), bytes / p->machine->local_bandwidth, all(0));
     return;
@@ -372,13 +382,14 @@ static lanes pass_seconds(const point *p, const pass *w, bb_price *price, double
   lanes runs = w->runs / least(all(m->memory_bandwidth), units * m->memory_run_bandwidth);
   memory += pick(w->runs > 0, runs, all(0));
   lanes cache = w->cache / least(all(m->cache_bandwidth), units * m->cache_unit_bandwidth);
+  /* The first tile of several indices is there when each's is. */
   lanes part[] = {[BB_BOUND_MEMORY] = memory,
                   [BB_BOUND_CACHE] = cache,
                   [BB_BOUND_LOCAL] = w->local * each,
                   [BB_BOUND_DOT] = w->dot * each,
                   [BB_BOUND_VECTOR] = w->vector * each,
                   [BB_BOUND_SPECIAL] = w->special * each,
-                  [BB_BOUND_START] = m->launch + m->begin * waves + w->start * each};
+                  [BB_BOUND_START] = m->launch + m->begin * waves * p->together + w->start * each};
   lanes work = part[BB_BOUND_DOT] + part[BB_BOUND_VECTOR] + part[BB_BOUND_SPECIAL];
   if (m->overlap >
       0) /* else operands are brought together for a product, and nothing runs meanwhile */

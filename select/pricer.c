@@ -66,6 +66,7 @@ static bb_way describe(const contest *c, uint32_t snapshot, const bb_nest *nest,
                 .threads = c->threads,
                 .loop = tiling->fold,
                 .parts = tiling->split,
+                .together = 1,
                 .price = *price};
   way.fold = tiling->fold == BB_NONE ? BB_NO_DIM : nest->loop[tiling->fold].dim;
   way.map = tiling->fold == BB_NONE ? BB_NONE : nest->loop[tiling->fold].serial;
@@ -73,7 +74,8 @@ static bb_way describe(const contest *c, uint32_t snapshot, const bb_nest *nest,
   way.block_dim = BB_NEW(c->scratch, bb_dim, nest->sizes);
   for (uint32_t i = 0; i < nest->sizes; i++) {
     bb_dim dim = nest->size[i].dim;
-    if (nest->size[i].whole) continue;
+    if (i == nest->together) way.together = tiling->block[i];
+    if (nest->size[i].whole || i == nest->together) continue;
     way.block_dim[way.blocks] = dim;
     way.block[way.blocks].dim = bb_dim_get(c->pricer->program, dim)->name;
     way.block[way.blocks++].elements = fmin(tiling->block[i], c->extent[dim]);
@@ -84,8 +86,12 @@ static bb_way describe(const contest *c, uint32_t snapshot, const bb_nest *nest,
 /* A snapshot too large for the tables is taken for what its counts say it is at least. */
 static void enter_counted(contest *c, uint32_t snapshot, const bb_snapshot *s) {
   const bb_machine *m = c->pricer->machine;
-  bb_way way = {
-      .snapshot = snapshot, .loop = BB_NONE, .parts = 1, .fold = BB_NO_DIM, .map = BB_NONE};
+  bb_way way = {.snapshot = snapshot,
+                .loop = BB_NONE,
+                .parts = 1,
+                .together = 1,
+                .fold = BB_NO_DIM,
+                .map = BB_NONE};
   way.price = (bb_price){.memory = s->buffered,
                          .cache = s->buffered,
                          .vector = s->operations,
@@ -215,6 +221,9 @@ static void set_blocks(bb_graph *graph, const bb_nest *nest, const double *block
     for (uint32_t k = 0; k < nest->loops; k++)
       if (nest->loop[k].serial == node->serial && nest->loop[k].size != BB_NONE)
         node->block = (uint32_t)fmin(BB_BLOCK_MOST - 1, block[nest->loop[k].size]);
+      else if (nest->loop[k].serial == node->serial && k == nest->joined &&
+               block[nest->together] > 1)
+        node->block = (uint32_t)fmin(BB_BLOCK_MOST - 1, block[nest->together]);
     set_blocks(bb_map_own(graph, i), nest, block);
   }
 }
@@ -223,7 +232,9 @@ static void set_blocks(bb_graph *graph, const bb_nest *nest, const double *block
 static double *blocks_of(const bb_nest *nest, const bb_way *way, bb_arena *arena) {
   double *block = BB_NEW(arena, double, nest->sizes);
   for (uint32_t i = 0, at = 0; i < nest->sizes; i++)
-    block[i] = nest->size[i].whole ? INFINITY : way->block[at++].elements;
+    block[i] = nest->size[i].whole   ? INFINITY
+               : i == nest->together ? way->together
+                                     : way->block[at++].elements;
   return block;
 }
 

@@ -74,8 +74,23 @@ static bool has_long_lines(const bb_pricing *pricing) {
   return false;
 }
 
+/* Indices that a loop takes at once: shares of all that are as equal as can be, of few enough rows that a panel of what they share serves
+ * them from a near cache. */
+static void fill_together(const bb_pricing *pricing, uint32_t size, axis *a) {
+  enum { SHARES = CHOICES - 2, MOST_ROWS = 256 };
+  double extent = pricing->size_extent[size];
+  double most = MOST_ROWS / pricing->size_extent[pricing->nest->rows];
+  insert(a, 1);
+  for (double shares = 1; pricing->stops && shares <= SHARES; shares++)
+    if (ceil(extent / shares) <= most) insert(a, fmax(1, ceil(extent / shares)));
+}
+
 static void fill_axis(const bb_pricing *pricing, uint32_t size, axis *a) {
   double extent = pricing->size_extent[size];
+  if (size == pricing->nest->together) {
+    fill_together(pricing, size, a);
+    return;
+  }
   bool few = pricing->holds || (pricing->stays && has_long_lines(pricing));
   if (!pricing->nest->size[size].whole)
     for (double block = few ? LEAST_FEW : LEAST; block < extent && block <= 1024; block *= 2)

@@ -182,6 +182,7 @@ static void put_nest(words *w, const bb_nest *nest) {
   put_pair(w, nest->terms, nest->classes);
   put_pair(w, nest->phases, nest->moments);
   put(w, nest->folds);
+  put_pair(w, nest->joined, nest->rows);
   for (uint32_t i = 0; i < nest->sizes; i++) put(w, nest->size[i].whole);
   for (uint32_t i = 0; i < nest->loops; i++) {
     const bb_nest_loop *l = &nest->loop[i];

@@ -54,8 +54,11 @@ static void lower(bb_context *ctx, void *argument) {
     bb_maker_ways(m, l->graph, l->step);
     return;
   }
-  bb_schedule_options options = {
-      .block = m->options->block, .alike = true, .strips = m->emit.vector_bytes, .room = m->room};
+  bb_schedule_options options = {.block = m->options->block,
+                                 .alike = true,
+                                 .strips = m->emit.vector_bytes,
+                                 .room = m->room,
+                                 .rows = true};
   l->kernel = bb_schedule(m->program, l->graph, "k", &options);
   const bb_tile_program *tile = l->kernel->tile;
   check(ctx, m, tile);

@@ -25,7 +25,7 @@ static void schedule(bb_context *ctx, void *argument) {
   (void)ctx;
   bb_cpu_plan *p = s->plan;
   bb_schedule_options options = {p->options.block, p->options.loop_seed, .alike = true,
-                                 .strips = p->emit.vector_bytes};
+                                 .strips = p->emit.vector_bytes, .rows = true};
   const bb_kernel *kernel =
       bb_schedule(p->program, bb_cpu_graph_of(p->program, s->step->step), "k", &options);
   const char *broken = bb_tile_verify(kernel->tile, p->arena);

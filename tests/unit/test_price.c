@@ -210,6 +210,72 @@ static void test_panels_and_passes(void **state) {
   in_context(panels_body);
 }
 
+/* Rows of 7 places of an image of 7 by 7, a row after the other, against weights that all of them share; `weights` has what else those
+ * differ along. */
+#define ROWS(image, weights, weight)                                                               \
+  "blockbuster 1\nprogram p\nstage block\ndim H = 7 enumerated\ndim L = 7\ndim N = 512\n"          \
+  "dim K = 256\ninput x : f32[7,7,256] dims [H,L,K]\ninput w : f32[" image "512,256] dims "        \
+  "[" weights "N,K]\noutput y : f32[7,7,512] dims [H,L,N]\nroot {\n"                               \
+  "  %0 = input x[H,L,K] : [H][L][K]f32(L,K) @ \"x\"\n"                                            \
+  "  %1 = input w[" weights "N,K] : " weight "[N][K]f32(N,K) @ \"w\"\n"
+
+static const char rows_share[] = ROWS("", "", "") //
+    "  %2 = map H (%3 = %0[0], %4 = %1) {\n    %5 = map L (%6 = %3[0], %7 = %4) {\n"
+    "      %8 = map N (%9 = %6, %10 = %7[0]) {\n        %11 = map K (%12 = %9[0], %13 = %10[0]) {\n"
+    "          %14 = dot(%12, %13)\n          yield fold sum %14\n        }\n        yield %11\n"
+    "      }\n      yield %8\n    }\n    yield %5\n  }\n  output y[H,L,N] = %2 @ \"y\"\n}\n";
+static const char rows_have_own[] = ROWS("7,", "H,", "[H]") //
+    "  %2 = map H (%3 = %0[0], %4 = %1[0]) {\n    %5 = map L (%6 = %3[0], %7 = %4) {\n"
+    "      %8 = map N (%9 = %6, %10 = %7[0]) {\n        %11 = map K (%12 = %9[0], %13 = %10[0]) {\n"
+    "          %14 = dot(%12, %13)\n          yield fold sum %14\n        }\n        yield %11\n"
+    "      }\n      yield %8\n    }\n    yield %5\n  }\n  output y[H,L,N] = %2 @ \"y\"\n}\n";
+
+/* What they share is loaded once for all that are together, if their blocks have all places of a row. */
+static void rows_body(bb_context *ctx, void *argument) {
+  bb_arena *scratch = bb_scratch(ctx);
+  bb_program *p = bb_text_parse(ctx, "rows", rows_share, strlen(rows_share));
+  bb_program *own = bb_text_parse(ctx, "rows", rows_have_own, strlen(rows_have_own));
+  bb_machine machine = *bb_machine_find(scratch, "cpu");
+  bb_nest *nest = bb_nest_create(p, p->root, scratch);
+  (void)argument;
+  machine.units = 1;
+  assert_true(bb_nest_create(own, own->root, scratch)->joined == BB_NONE);
+  assert_int_equal(nest->joined, 0);
+  assert_int_equal(nest->rows, size_of_dim(p, nest, "L"));
+  bb_pricing pricing = bb_pricing_bind(nest, &machine, extents(p, 0, scratch), scratch);
+  double block[4];
+  bb_tiling tiling = {block, BB_NONE, 1}, best;
+  bb_price alone, together, part;
+  block[nest->rows] = 7;
+  block[nest->together] = 1;
+  block[size_of_dim(p, nest, "N")] = 128;
+  block[size_of_dim(p, nest, "K")] = K;
+  bb_price_tiling(&pricing, &tiling, false, &alone);
+  block[nest->together] = 7;
+  bb_price_tiling(&pricing, &tiling, false, &together);
+  assert_true(alone.instances == 7 * 4 && together.instances == 4);
+  assert_true(alone.cache == 4.0 * (4 * 49 * K + 7 * 512 * K + 49 * 512));
+  assert_true(together.cache == 4.0 * (4 * 49 * K + 512 * K + 49 * 512));
+  assert_true(together.dot == alone.dot && together.seconds < alone.seconds);
+  block[nest->rows] = 4;
+  bb_price_tiling(&pricing, &tiling, false, &part);
+  assert_true(part.instances == 7 * 2 * 4);
+  double second;
+  bb_price_search(&pricing, BB_NONE, 1, NULL, false, scratch, &best, &second);
+  assert_true(best.block[nest->together] == 7);
+  /* No unit is idle for it. */
+  machine.units = 7;
+  bb_price all = bb_price_search(&pricing, BB_NONE, 1, NULL, false, scratch, &best, &second);
+  assert_true(all.instances >= 7);
+  bb_program_destroy(own);
+  bb_program_destroy(p);
+}
+
+static void test_rows_together(void **state) {
+  (void)state;
+  in_context(rows_body);
+}
+
 /* One row against a matrix too large for caches: blocks that cut its rows are read in runs, which memory gives
  * slower; unless a description says nothing of runs. */
 static void runs_body(bb_context *ctx, void *argument) {
@@ -498,6 +564,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_caches_of_the_host),
       cmocka_unit_test(test_a_product_by_hand),
       cmocka_unit_test(test_panels_and_passes),
+      cmocka_unit_test(test_rows_together),
       cmocka_unit_test(test_units_share_evenly),
       cmocka_unit_test(test_runs_in_memory),
       cmocka_unit_test(test_many_tasks_end_evenly),

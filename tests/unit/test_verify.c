@@ -232,10 +232,11 @@ static const struct {
                   "%s = reduce sum(%n[0]) yield fold sum %s } yield %h } output R[M] = %o }",
      NULL},
     {BB_LAW_MAP_BLOCK,
-     BLOCK "input X : f32[4,M] dims [H,M] output O : f32[4,M] dims [H,M] "
-           "root { %x = input X[H,M] : [H][M]f32(M,_) %o = map H block 2 (%w = %x[0]) { "
-           "%n = map M (%b = %w[0]) { %z = elementwise exp(%b) yield %z } yield %n } "
-           "output O[H,M] = %o }",
+     BLOCK
+     "input X : f32[4,M] dims [H,M] output R : f32[M] dims [M] "
+     "root { %x = input X[H,M] : [H][M]f32(M,_) %o = map M (%w = %x[1]) { "
+     "%n = map H block 2 (%b = %w[0]) { %z = elementwise exp(%b) yield fold sum %z } yield %n } "
+     "output R[M] = %o }",
      NULL},
     {BB_LAW_INVARIANT, ROWS("%z = row_sum(%b)", "invariant %z", "yield %n"), NULL},
     {BB_LAW_INVARIANT,
@@ -397,6 +398,10 @@ static void test_lawful(void **state) {
       BLOCK "input X : f32[4,M] dims [H,M] output O : f32[4,M] dims [H,M] "
             "root { %x = input X[H,M] : [H][M]f32(M,_) %o = map H (%a = %x[0]) { "
             "%n = map M (%b = %a[0]) { %z = elementwise %b+coord(map 1) yield %z } yield %n } "
+            "output O[H,M] = %o }",
+      BLOCK "input X : f32[4,M] dims [H,M] output O : f32[4,M] dims [H,M] "
+            "root { %x = input X[H,M] : [H][M]f32(M,_) %o = map H block 2 (%a = %x[0]) { "
+            "%n = map M (%b = %a[0]) { %z = elementwise exp(%b) yield %z } yield %n } "
             "output O[H,M] = %o }",
       BLOCK "input X : f32[4] dims [Q] output O : f32[8] dims [P] "
             "root { %x = input X of join P (X[P] at 0 to 4, X[3-P] at 4 to 8) : [P]f32(P,_) "
