@@ -31,6 +31,9 @@
 #else
 #define BB_ALONE BB_FUNCTION __attribute__((noinline, noclone))
 #endif
+/* Where its loops lie in lines of code does not depend on what is linked before a function: products over 64 took up to
+ * 4 % longer where a loop began at the end of a line. */
+#define BB_ON_A_LINE __attribute__((aligned(64)))
 /* Iterations of the loop that follows touch no memory in common. */
 #ifdef __clang__
 #define BB_VECTOR _Pragma("clang loop vectorize(assume_safety)")

@@ -174,9 +174,9 @@ typedef void BB_NAME(bb_strips_of)(BB_REAL *, int64_t, const BB_REAL *, int64_t,
   BB_CASE(8, vectors, row, col, b_step, turn, turned, asks)                                        \
   BB_FEW_CASES(vectors, row, col, b_step, turn, turned, asks)
 #define BB_STRIPS(name, cases, next_of, vectors, row, col, b_step, turn, turned, asks)             \
-  BB_ALONE void BB_NAME(name)(BB_REAL * to, int64_t pitch, const BB_REAL *a, int64_t a_row,        \
-                              int64_t a_col, const BB_REAL *b, int64_t b_pitch, int64_t m,         \
-                              int64_t k, bool add) {                                               \
+  BB_ALONE BB_ON_A_LINE void BB_NAME(name)(BB_REAL * to, int64_t pitch, const BB_REAL *a,          \
+                                           int64_t a_row, int64_t a_col, const BB_REAL *b,         \
+                                           int64_t b_pitch, int64_t m, int64_t k, bool add) {      \
     const BB_REAL *later = b + k * (b_step);                                                       \
     while (m > 0) {                                                                                \
       const int64_t next = BB_NAME(next_of)(m);                                                    \
