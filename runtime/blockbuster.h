@@ -266,7 +266,9 @@ BB_API bool bb_program_get_snapshot(const bb_program *program, bb_graph_id graph
 /* How a kernel runs and what that costs on the machine it was chosen for. */
 typedef struct bb_way_info {
   uint32_t snapshot;
-  uint32_t blocks; /* block sizes, one for each loop or set of loops that is cut alike */
+  /* Block sizes, one for each loop or set of loops that is cut alike; the last one may be how many indices a loop over single ones takes
+   * at once, as rows of one block. */
+  uint32_t blocks;
   const struct bb_block_size {
     const char *dim;
     double elements;

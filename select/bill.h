@@ -35,8 +35,6 @@ typedef struct bb_way {
   uint32_t blocks;   /* block sizes: a dim may have several, for loops that are cut apart */
   struct bb_block_size *block;
   bb_dim *block_dim; /* by block size */
-  double
-      together; /* indices that a loop over single ones takes at once, as rows of one block; 1: none takes several */
   /* the loop whose fold is split into parts; BB_NONE and 1: all fold rolling */
   uint32_t loop, parts;
   bb_dim fold;  /* that loop's dim */

@@ -30,9 +30,8 @@ static bb_plan *plan_at(bb_plans *p, const double *symbol) {
 
 static bool same_kernel(const struct bb_planned *a, const struct bb_planned *b) {
   if (a->way.snapshot != b->way.snapshot || a->way.fold != b->way.fold ||
-      a->way.parts != b->way.parts || a->way.together != b->way.together ||
-      a->way.blocks != b->way.blocks || !a->nest || !b->nest || a->nest->terms != b->nest->terms ||
-      a->nest->loops != b->nest->loops)
+      a->way.parts != b->way.parts || a->way.blocks != b->way.blocks || !a->nest || !b->nest ||
+      a->nest->terms != b->nest->terms || a->nest->loops != b->nest->loops)
     return false;
   for (uint32_t i = 0; i < a->way.blocks; i++)
     if (a->way.block_dim[i] != b->way.block_dim[i] ||

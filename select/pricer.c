@@ -66,7 +66,6 @@ static bb_way describe(const contest *c, uint32_t snapshot, const bb_nest *nest,
                 .threads = c->threads,
                 .loop = tiling->fold,
                 .parts = tiling->split,
-                .together = 1,
                 .price = *price};
   way.fold = tiling->fold == BB_NONE ? BB_NO_DIM : nest->loop[tiling->fold].dim;
   way.map = tiling->fold == BB_NONE ? BB_NONE : nest->loop[tiling->fold].serial;
@@ -74,8 +73,7 @@ static bb_way describe(const contest *c, uint32_t snapshot, const bb_nest *nest,
   way.block_dim = BB_NEW(c->scratch, bb_dim, nest->sizes);
   for (uint32_t i = 0; i < nest->sizes; i++) {
     bb_dim dim = nest->size[i].dim;
-    if (i == nest->together) way.together = tiling->block[i];
-    if (nest->size[i].whole || i == nest->together) continue;
+    if (nest->size[i].whole || (i == nest->together && tiling->block[i] == 1)) continue;
     way.block_dim[way.blocks] = dim;
     way.block[way.blocks].dim = bb_dim_get(c->pricer->program, dim)->name;
     way.block[way.blocks++].elements = fmin(tiling->block[i], c->extent[dim]);
@@ -86,12 +84,8 @@ static bb_way describe(const contest *c, uint32_t snapshot, const bb_nest *nest,
 /* A snapshot too large for the tables is taken for what its counts say it is at least. */
 static void enter_counted(contest *c, uint32_t snapshot, const bb_snapshot *s) {
   const bb_machine *m = c->pricer->machine;
-  bb_way way = {.snapshot = snapshot,
-                .loop = BB_NONE,
-                .parts = 1,
-                .together = 1,
-                .fold = BB_NO_DIM,
-                .map = BB_NONE};
+  bb_way way = {
+      .snapshot = snapshot, .loop = BB_NONE, .parts = 1, .fold = BB_NO_DIM, .map = BB_NONE};
   way.price = (bb_price){.memory = s->buffered,
                          .cache = s->buffered,
                          .vector = s->operations,
@@ -228,13 +222,13 @@ static void set_blocks(bb_graph *graph, const bb_nest *nest, const double *block
   }
 }
 
-/* By size of the nest. */
+/* By size of the nest.  The last one may be how many indices a loop takes at once, which a way has where it is more than one. */
 static double *blocks_of(const bb_nest *nest, const bb_way *way, bb_arena *arena) {
   double *block = BB_NEW(arena, double, nest->sizes);
   for (uint32_t i = 0, at = 0; i < nest->sizes; i++)
-    block[i] = nest->size[i].whole   ? INFINITY
-               : i == nest->together ? way->together
-                                     : way->block[at++].elements;
+    block[i] = nest->size[i].whole                        ? INFINITY
+               : i == nest->together && at == way->blocks ? 1
+                                                          : way->block[at++].elements;
   return block;
 }
 
