@@ -1,5 +1,4 @@
 /* host.cpp - what threads of a GPU are, on the processor: fibers, and what they have in common (host.hpp). */
-#define BB_LANES 32 /* no matter: products of wavefronts are in the header alone */
 #include "host.hpp"
 
 #include <stdio.h>

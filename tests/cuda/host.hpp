@@ -49,9 +49,9 @@ void bb_sync();
 bool bb_any(bool mine);
 float bb_from_f16(uint16_t bits);
 uint16_t bb_to_f16(float value);
-bool bb_is_whole(
-    const unsigned char *memory); /* is what lies behind the block's own still as it was? */
-void bb_go_on(int fiber);         /* until it waits, or its end */
+/* Is what lies behind the block's own memory still as it was? */
+bool bb_is_whole(const unsigned char *memory);
+void bb_go_on(int fiber); /* until it waits, or its end */
 void bb_begin(void (*body)(const void *), const void *call, int64_t blocks, int threads,
               unsigned shared);
 int bb_run(void (*body)(const void *), const void *call, int64_t blocks, int threads,

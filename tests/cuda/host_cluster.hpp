@@ -1,7 +1,6 @@
 /* host_cluster.hpp - what the parts of the host know of a cluster's threads, of its barriers, and of boxes: each in the .cpp of its name. */
 #pragma once
 
-#define BB_LANES 32 /* no matter: products of wavefronts are in the header alone */
 #define TL_HOST
 #define TL_GROUPS
 #include "host.hpp"
