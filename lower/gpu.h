@@ -73,6 +73,9 @@ void bb_gpu_scales(bb_gpu *g); /* constant factors of values that are only compa
 void bb_gpu_powers(
     bb_gpu *g); /* exp as a power of two, factors of its argument with the constant */
 
+/* gpu_once.c: what is alike along the rows of a block, once for each row */
+void bb_gpu_once(bb_gpu *g);
+
 /* gpu_fold.c, gpu_lazy.c */
 void bb_gpu_factors(bb_gpu *g);  /* repairs that scale: the factor once, for all components */
 void bb_gpu_lazy(bb_gpu *g);     /* repairs only where the pivot moved far */

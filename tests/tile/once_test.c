@@ -1,0 +1,100 @@
+/* once_test.c - parts of a block's expression that lack its columns: which become statements of their own. */
+#include "lower/gpu.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "lower/tile_edit.h"
+
+#define HEAD                                                                                       \
+  "tile k 1\n"                                                                                  \
+  "extent m\n"                                                                                     \
+  "output y : f32[m,64] by [64,1]\n"                                                               \
+  "view x : f32[m,64] by [64,1]\n"                                                                 \
+  "view r : f32[m] by [1]\n"                                                                       \
+  "view c : f32[64] by [1]\n"                                                                      \
+  "tile t0 : f32[16,64]\n"                                                                         \
+  "tile t1 : f32[16,_]\n"                                                                          \
+  "tile t2 : f32[_,64]\n"                                                                          \
+  "tile t3 : f32[16,64]\n"
+
+#define LOADS                                                                                      \
+  "parallel i = 0 to m step 16 {\n"                                                                \
+  "  t0 = load x[i:16, 0:64]\n"                                                                    \
+  "  t1 = load r[i:16]\n"                                                                          \
+  "  t2 = load c[0:64]\n"
+
+#define STORE                                                                                      \
+  "  store y[i:16, 0:64] = t3\n"                                                                   \
+  "}\n"
+
+typedef struct job {
+  const char *before, *after; /* NULL: as it was */
+} job;
+
+static void body(bb_context *ctx, void *argument) {
+  const job *j = argument;
+  bb_tile_program *p = bb_tile_parse(ctx, "before", j->before, strlen(j->before));
+  const char *want = j->after ? j->after : j->before;
+  bb_tile_program *q = bb_tile_parse(ctx, "after", want, strlen(want));
+  bb_arena *arena = bb_scratch(ctx);
+  bb_gpu_once(&(bb_gpu){.ctx = ctx, .p = p});
+  const char *broken = bb_tile_verify(p, arena);
+  if (broken) fail_msg("%s", broken);
+  bb_buffer is = {.arena = arena}, wanted = {.arena = arena};
+  bb_tile_print(&is, p);
+  bb_tile_print(&wanted, q);
+  assert_string_equal(is.data, wanted.data);
+  bb_scratch_end(arena);
+  bb_program_destroy(q->home);
+  bb_program_destroy(p->home);
+}
+
+static void check(const char *before, const char *after) {
+  bb_context *ctx;
+  job j = {before, after};
+  assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
+  if (bb_protect(ctx, body, &j) != BB_OK) fail_msg("%s", bb_context_message(ctx));
+  bb_context_destroy(ctx);
+}
+
+/* Twice in the expression, and one statement. */
+static void test_once(void **state) {
+  (void)state;
+  check(HEAD LOADS "  t3 = t0/sqrt(t1)+t2*sqrt(t1)\n" STORE,
+        HEAD "tile t4 : f32[16,_]\n" LOADS "  t4 = sqrt(t1)\n"
+             "  t3 = t0/t4+t2*t4\n" STORE);
+}
+
+/* The largest part, and of a whole expression too. */
+static void test_whole(void **state) {
+  (void)state;
+  check(HEAD LOADS "  t3 = exp(sqrt(t1)/3)\n" STORE,
+        HEAD "tile t4 : f32[16,_]\n" LOADS "  t4 = exp(sqrt(t1)/3)\n"
+             "  t3 = t4\n" STORE);
+}
+
+/* What is cheap, has columns, or knows where in the block it stands is done by each element. */
+static void test_left(void **state) {
+  (void)state;
+  check(HEAD LOADS "  t3 = t0*(t1*3+1)\n" STORE, NULL);
+  check(HEAD LOADS "  t3 = t0/sqrt(t2)\n" STORE, NULL);
+  check(HEAD LOADS "  t3 = t0/sqrt(t1*t2)\n" STORE, NULL);
+  check(HEAD LOADS "  t3 = t0+select(coord(row)<m,sqrt(t1),0) at (i, _)\n" STORE,
+        HEAD "tile t4 : f32[16,_]\n" LOADS "  t4 = sqrt(t1)\n"
+             "  t3 = t0+select(coord(row)<m,t4,0) at (i, _)\n" STORE);
+  check(HEAD LOADS "  t1 = exp(t1)/sqrt(t1)\n  t3 = t0*t1\n" STORE, NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_once),
+      cmocka_unit_test(test_whole),
+      cmocka_unit_test(test_left),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
