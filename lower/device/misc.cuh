@@ -7,7 +7,7 @@
 #pragma once
 #include "simt.cuh"
 
-enum { BB_MISC_AXES = 8, BB_MISC_SPATIAL = 6, BB_MISC_LANES = 32, BB_MISC_NONE = -1 /* no place */ };
+enum { BB_MISC_AXES = 8, BB_MISC_SPATIAL = 6, BB_MISC_LANES = 32, BB_MISC_SPAN = 4, BB_MISC_NONE = -1 /* no place */ };
 
 struct bb_misc_gather_call {
   const void *data, *index;
@@ -16,12 +16,15 @@ struct bb_misc_gather_call {
   int64_t total, count, extent, inner; /* of the result; indices; of the axis; elements at one */
 };
 
+/* What comes out is `rows` of `run` elements, each of `spans` that `width` threads side by side make, BB_MISC_SPAN each. */
 struct bb_misc_along_call {
   const void *data, *index;
   void *out;
   int64_t *fault;
-  int64_t total, rank, axis;
-  int64_t shape[BB_MISC_AXES], data_shape[BB_MISC_AXES]; /* of the indices; of the data */
+  int64_t rows, run, spans, width, extent; /* extent: that indices count */
+  int64_t data_step, index_step, step;     /* from one element of a run to the next; from one index to the next */
+  int64_t rank;                            /* of the rows' axes: */
+  int64_t shape[BB_MISC_AXES], data_steps[BB_MISC_AXES], index_steps[BB_MISC_AXES];
 };
 
 /* Points: `depth` indices each, of the first axes behind those of a batch. */
@@ -119,19 +122,33 @@ template <class T, class I> BB_DEVICE void bb_misc_gather(const bb_misc_gather_c
   bb_misc_gather_words<bb_16_bytes, I>(by);
 }
 
+/* Indices first, then what they name: loads of a thread wait for memory together. */
 template <class T, class I> BB_DEVICE void bb_misc_along(const bb_misc_along_call &call) {
-  const T *data = (const T *)call.data;
   const I *index = (const I *)call.index;
-  T *out = (T *)call.out;
-  BB_MISC_EACH(call) {
-    int64_t rest = at, offset = 0, step = 1;
+  const int width = (int)call.width, beside = 256 / width;
+  const int64_t stride = bb_blocks() * beside;
+  for (int64_t at = bb_block() * beside + bb_thread() / width; at < call.rows * call.spans; at += stride) {
+    int64_t row = at;
+    const int64_t first = bb_misc_last(&row, call.spans) * width * BB_MISC_SPAN + bb_thread() % width;
+    int64_t rest = row, from = 0, named = 0;
     for (int64_t axis = call.rank - 1; axis >= 0; axis--) {
-      int64_t here = axis ? bb_misc_last(&rest, call.shape[axis]) : rest;
-      if (axis == call.axis) here = bb_misc_index(index[at], call.data_shape[axis], at, call.fault);
-      offset += here * step;
-      step *= call.data_shape[axis];
+      const int64_t here = axis ? bb_misc_last(&rest, call.shape[axis]) : rest;
+      from += here * call.data_steps[axis], named += here * call.index_steps[axis];
     }
-    out[at] = data[offset];
+    const T *data = (const T *)call.data + from;
+    T *out = (T *)call.out + row * call.run, held[BB_MISC_SPAN];
+    I place[BB_MISC_SPAN];
+    BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++) {
+      const int64_t i = first + e * width;
+      if (i < call.run) place[e] = index[named + i * call.index_step];
+    }
+    BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++) {
+      const int64_t i = first + e * width;
+      if (i < call.run)
+        held[e] = data[i * call.data_step + bb_misc_index(place[e], call.extent, row * call.run + i, call.fault) * call.step];
+    }
+    BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++)
+      if (first + e * width < call.run) out[first + e * width] = held[e];
   }
 }
 

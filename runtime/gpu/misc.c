@@ -240,6 +240,16 @@ static bool lies_so(const bb_gpu_binding *b, const bb_plan_operand *o) {
   return extent_of(b, end->shape[end->room_axis]) == b->symbol[end->room];
 }
 
+/* May the node's kernel step through the only piece that there is?  Neither what is spread along an axis nor what lies turned is
+ * written out for it then. */
+static bool has_steps(const bb_gpu_binding *b, const bb_plan_operand *o) {
+  bool has = b->misc->kind == BB_GPU_ALONG && o->pieces == 1 && o->joined == BB_NONE;
+  has = has && o->axes == o->rank;
+  for (uint32_t a = 0; has && a < o->rank; a++)
+    has = extent_of(b, o->shape[a]) == extent_of(b, o->extent[a]);
+  return has;
+}
+
 /* --- what is put together --- */
 
 /* Elements of one piece of an operand, and where each goes in a row-major array of all. */
@@ -291,7 +301,7 @@ static size_t line_of(size_t bytes) {
 /* Bytes of scratch that an operand takes; 0: none. */
 static size_t room_of(const bb_gpu_binding *b, const bb_plan_operand *o) {
   piece_axes p;
-  if (lies_so(b, o)) return 0;
+  if (lies_so(b, o) || has_steps(b, o)) return 0;
   return line_of((size_t)whole_of(b, o, &p) * bb_dtype_bytes(o->dtype));
 }
 
@@ -320,6 +330,12 @@ static bb_gpu_array bring(const bb_gpu_binding *b, uint32_t i, void *const *data
   bb_gpu_array a = array_of(b, o, so ? end_of(b->misc, o) : NULL);
   a.data = (bb_gpu_pointer)(uintptr_t)data[o->piece[0].tensor];
   if (so) return a;
+  if (has_steps(b, o)) {
+    int64_t offset = number_of(b, &o->piece[0].offset);
+    for (uint32_t k = 0; k < o->rank; k++) a.stride[k] = number_of(b, &o->piece[0].stride[k]);
+    a.data += (uint64_t)(offset * (int64_t)bb_dtype_bytes(o->dtype));
+    return a;
+  }
   a.data = b->machine->scratch + *used;
   *used += room_of(b, o);
   put_together(b, o, data, a.data, calls);

@@ -39,21 +39,36 @@ static bool bind_gather(const bb_misc *misc, const bb_gpu_array *in, const bb_gp
   return total == product(out, 0, out->rank) && (data->extent[axis] > 0 || total == 0);
 }
 
-/* Axes of which the indices have all are one with those before. */
+/* Axes of what comes out: one that both operands step along as along the one before is one with it. */
 static void bind_axes(const bb_gpu_array *data, const bb_gpu_array *index, uint32_t axis,
                       bb_gpu_misc_call_of *call) {
-  uint32_t rank = 0;
-  for (uint32_t i = 0; i < data->rank; i++) {
-    int64_t places = index->extent[i], all = data->extent[i];
-    bool joins = i > 0 && i != axis && i - 1 != axis && places == all;
-    if (i == axis) call->as.along.axis = rank;
-    if (joins) {
-      call->as.along.shape[rank - 1] *= places, call->as.along.data_shape[rank - 1] *= all;
-    } else {
-      call->as.along.shape[rank] = places, call->as.along.data_shape[rank++] = all;
-    }
+  int64_t *shape = call->as.along.shape, rank = 0;
+  int64_t *data_step = call->as.along.data_steps, *index_step = call->as.along.index_steps;
+  for (uint32_t i = 0; i < index->rank; i++) {
+    int64_t extent = index->extent[i], of_index = index->stride[i];
+    int64_t of_data = i == axis ? 0 : data->stride[i];
+    if (extent == 1) continue;
+    bool joins = rank > 0 && data_step[rank - 1] == extent * of_data &&
+                 index_step[rank - 1] == extent * of_index;
+    if (!joins) shape[rank++] = 1;
+    shape[rank - 1] *= extent;
+    data_step[rank - 1] = of_data, index_step[rank - 1] = of_index;
   }
   call->as.along.rank = rank;
+}
+
+/* The last axis is the run.  As few threads side by side as make one in a span, but neighbours in memory to each other. */
+static void bind_run(bb_gpu_misc_call_of *call) {
+  int64_t rank = call->as.along.rank, run = rank ? call->as.along.shape[rank - 1] : 1, width = 1;
+  if (rank) {
+    call->as.along.data_step = call->as.along.data_steps[rank - 1];
+    call->as.along.index_step = call->as.along.index_steps[rank - 1];
+    call->as.along.rank = rank - 1;
+  }
+  while (width < BB_GPU_THREADS && width < run && (width < LANES || width * BB_GPU_SPAN < run))
+    width *= 2;
+  call->as.along.run = run, call->as.along.width = width;
+  call->as.along.spans = run / (width * BB_GPU_SPAN) + (run % (width * BB_GPU_SPAN) > 0);
 }
 
 static bool bind_along(const bb_misc *misc, const bb_gpu_array *in, const bb_gpu_array *out,
@@ -61,14 +76,18 @@ static bool bind_along(const bb_misc *misc, const bb_gpu_array *in, const bb_gpu
   const bb_gpu_array *data = &in[0], *index = &in[1];
   uint32_t axis;
   if (!find_axis(misc, data->rank, &axis) || data->rank != index->rank) return false;
-  call->bytes = sizeof call->as.along;
-  call->as.along.data = data->data, call->as.along.index = index->data;
-  call->as.along.out = out->data, call->as.along.fault = fault;
   for (uint32_t i = 0; i < data->rank; i++)
     if (i != axis && index->extent[i] > data->extent[i]) return false;
+  call->bytes = sizeof call->as.along;
+  memset(&call->as.along, 0, sizeof call->as.along);
+  call->as.along.data = data->data, call->as.along.index = index->data;
+  call->as.along.out = out->data, call->as.along.fault = fault;
+  call->as.along.extent = data->extent[axis], call->as.along.step = data->stride[axis];
   bind_axes(data, index, axis, call);
-  int64_t total = product(index, 0, index->rank);
-  call->threads = call->as.along.total = total;
+  bind_run(call);
+  int64_t total = product(index, 0, index->rank), run = call->as.along.run;
+  call->as.along.rows = run ? total / run : 0;
+  call->threads = call->as.along.rows * call->as.along.spans * call->as.along.width;
   return total == product(out, 0, out->rank) && (data->extent[axis] > 0 || total == 0);
 }
 

@@ -4,7 +4,13 @@
 
 #include "misc.h"
 
-enum { BB_GPU_AXES = 8, BB_GPU_SPATIAL = 6, BB_GPU_THREADS = 256, BB_GPU_RESULTS = 2 };
+enum {
+  BB_GPU_AXES = 8,
+  BB_GPU_SPATIAL = 6,
+  BB_GPU_THREADS = 256,
+  BB_GPU_SPAN = 4,
+  BB_GPU_RESULTS = 2
+};
 
 typedef enum bb_gpu_misc_kind {
   BB_GPU_GATHER,
@@ -56,7 +62,8 @@ typedef struct bb_gpu_misc_call_of {
     } gather;
     struct {
       bb_gpu_pointer data, index, out, fault;
-      int64_t total, rank, axis, shape[BB_GPU_AXES], data_shape[BB_GPU_AXES];
+      int64_t rows, run, spans, width, extent, data_step, index_step, step, rank;
+      int64_t shape[BB_GPU_AXES], data_steps[BB_GPU_AXES], index_steps[BB_GPU_AXES];
     } along;
     struct {
       bb_gpu_pointer data, index, out, fault;

@@ -27,16 +27,22 @@ def along(data, index, axis):
     return data[tuple(places)]
 
 
-def run(data, index, batch, says, axis=None):
+def run(data, index, batch, says, axis=None, spread=None):
+    """spread: the indices are spread to that shape by the model, which also has the data's last two axes turned."""
     info = lambda name, array, shape: helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), shape)
     node = helper.make_node("GatherND", ["d", "i"], ["o"], "points", batch_dims=batch)
     if axis is not None: node = helper.make_node("GatherElements", ["d", "i"], ["o"], "points", axis=axis)
-    graph = helper.make_graph([node], "g", [info("d", data, data.shape), info("i", index, index.shape)], [info("o", data, None)])
+    nodes, given, known = [node], data, []
+    if spread:
+        nodes = [helper.make_node("Expand", ["i", "s"], ["spread"]), helper.make_node("Transpose", ["d"], ["turned"], perm=[*range(data.ndim - 2), data.ndim - 1, data.ndim - 2]), node]
+        node.input[:] = ["turned", "spread"]
+        data, known = data.swapaxes(-1, -2), [onnx.numpy_helper.from_array(np.array(spread, np.int64), "s")]
+    graph = helper.make_graph(nodes, "g", [info("d", given, given.shape), info("i", index, index.shape)], [info("o", data, None)], known)
     with tempfile.TemporaryDirectory() as folder:
         path = lambda name: os.path.join(folder, name)
         onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), path("m.onnx"))
-        expected = {} if says else {"o": gathered(data, index, batch) if axis is None else along(data, index, axis)}
-        np.savez(path("a.npz"), d=data, i=index, **expected)
+        expected = {} if says else {"o": gathered(data, index, batch) if axis is None else along(data, np.broadcast_to(index, spread or index.shape), axis)}
+        np.savez(path("a.npz"), d=given, i=index, **expected)
         ran = subprocess.run([program, "run", path("m.onnx"), "--inputs", path("a.npz"), "--device", "cuda", *(["--expect", path("a.npz")] if expected else [])],
                              capture_output=True, text=True, env=environment, timeout=120)
     said = ran.stdout + ran.stderr
@@ -56,6 +62,14 @@ for shape, indices, axis in (((2, 3, 5, 7), (2, 3, 5, 9), -1), ((2, 3, 5, 7), (2
     index = generator.integers(-shape[axis], shape[axis], indices)
     good, said = run(data, index, 0, "", axis)
     print("ok   " if good else "WRONG", shape, indices, axis, "" if good else said.strip()[-300:])
+    bad += not good
+# Spread along axes in front, between and behind, of which some are one with their neighbours; runs of more than a block has threads.
+for shape, indices, axis, spread in (((2, 3, 40, 5), (5, 33), 3, (2, 3, 5, 33)), ((2, 3, 5, 7), (2, 1, 4, 1), 2, (2, 3, 4, 5)), ((2, 3, 5, 7), (3, 1, 5), 0, (2, 3, 7, 5)),
+                                     ((3, 1300, 4), (4, 1200), -1, (3, 4, 1200)), ((300, 2, 3), (1, 1), 1, (257, 3, 1)), ((2, 6, 3), (3, 1), -1, (2, 3, 4000))):
+    turned = shape[:-2] + (shape[-1], shape[-2])
+    data = generator.standard_normal(shape).astype(np.float16)
+    good, said = run(data, generator.integers(-turned[axis], turned[axis], indices), 0, "", axis, spread)
+    print("ok   " if good else "WRONG", shape, indices, axis, spread, "" if good else said.strip()[-300:])
     bad += not good
 good, said = run(np.zeros((4, 5), np.float32), np.array([[1, 2], [1, 5]]), 0, "points")
 print("ok   " if good else "WRONG", "out of range:", said.strip()[-200:])
