@@ -131,6 +131,21 @@ static bool find_sums(lanes *l, const bb_tile_body *body) {
   return true;
 }
 
+/* Is it what a loop in the loop adds to, as a sum is of the loop itself? */
+static bool adds_to_itself(const lanes *l, const bb_tile_stmt *s) {
+  for (uint32_t k = 0; s->kind == BB_TILE_MAP && k < s->operands; k++)
+    if (s->operand[k] == s->result) return !bb_c_is_lane_sum(l, s->result);
+  return false;
+}
+
+static uint32_t count_inner(const lanes *l, const bb_tile_body *body) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < body->count; i++)
+    count += body->stmt[i]->loop ? count_inner(l, &body->stmt[i]->loop->body)
+                                 : adds_to_itself(l, body->stmt[i]);
+  return count;
+}
+
 /* The last statement before the loop that touches a sum sets it to a number. */
 static const bb_tile_stmt *find_start(const bb_tile_body *body, uint32_t at, uint32_t sum) {
   const bb_tile_stmt *loop = body->stmt[at];
@@ -189,9 +204,33 @@ static void find_more(lanes *l) {
   }
 }
 
-/* Several lines at once: what is loaded for all of them, a tap of each column, comes once. */
+/* Whether a tile that maps read has the elements two apart along the vectors, or is one element for all of them. */
+static bool is_paired(const lanes *l, uint32_t tile, bool *any) {
+  const bb_tile *t = &l->c->p->tile[tile];
+  if (l->made[tile]) return true;
+  if (!l->load[tile]) return !(l->turned ? t->rows : t->cols) && !l->c->tile[tile].window;
+  *any = true;
+  return bb_c_lane_step(l, l->load[tile]) == 2;
+}
+
+static bool are_paired(const lanes *l, bb_tile_stmt *const *stmt, uint32_t count, bool *any) {
+  for (uint32_t i = 0; i < count; i++) {
+    const bb_tile_stmt *s = stmt[i];
+    if (s->loop && !are_paired(l, s->loop->body.stmt, s->loop->body.count, any)) return false;
+    for (uint32_t k = 0; s->kind == BB_TILE_MAP && k < s->operands; k++)
+      if (!is_paired(l, s->operand[k], any)) return false;
+  }
+  return true;
+}
+
+/* Several lines at once: what is loaded for all of them, a tap of each column, comes once.  Half of the registers are left for what
+ * is loaded. */
 static void choose_vectors(lanes *l) {
-  uint32_t most = BB_LANES_HELD / l->sums, all, times, wide = most;
+  const uint32_t registers = l->c->vector_bytes == 64 ? 32 : 16;
+  const uint32_t fit = registers / 2 / (l->sums + l->inner);
+  uint32_t most = BB_LANES_HELD / l->sums, all, times, wide;
+  if (most > fit) most = fit ? fit : 1;
+  l->most = wide = most;
   l->width = l->c->vector_bytes / (uint32_t)sizeof(float);
   while (l->width > l->along) l->width /= 2;
   while (wide > MOST_ALONG && l->lines >= 2 * (most / wide)) wide /= 2;
@@ -202,6 +241,8 @@ static void choose_vectors(lanes *l) {
   if (l->held > l->lines) l->held = l->lines;
   if (!l->held) l->held = 1;
   l->single = l->vectors * l->width >= l->along;
+  bool any = false;
+  l->paired = are_paired(l, &l->body->stmt[l->at], l->end - l->at, &any) && any;
 }
 
 bool bb_c_find_lanes(bb_c *c, const bb_tile_body *body, uint32_t at, lanes *l) {
@@ -219,6 +260,7 @@ bool bb_c_find_lanes(bb_c *c, const bb_tile_body *body, uint32_t at, lanes *l) {
       l->along < BB_LANES_LEAST || !find_sums(l, in) || !settle(l, body, at))
     return false;
   find_more(l);
+  l->inner = count_inner(l, in);
   choose_vectors(l);
   return true;
 }

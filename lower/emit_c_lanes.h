@@ -26,14 +26,17 @@ typedef struct bb_c_lanes_found {
   uint32_t *reads; /* by tile: of maps in the loop */
   /* by tile: the load in the loop that is read without a pointer to its window */
   const bb_tile_stmt **load;
-  uint32_t sums;
+  uint32_t sums, inner;                     /* inner: tiles that loops in the loop add to */
   uint32_t sum[BB_LANES_SUMS];              /* what passes from an iteration to the next */
   const bb_tile_stmt *start[BB_LANES_SUMS]; /* what each begins with */
   uint32_t lines, along;                    /* of all that is made; 0 lines: it is one */
+  uint32_t most;                            /* vectors of a tile that are held at once */
   uint32_t width, vectors, held; /* lanes of a vector; vectors of a line; lines, at once */
-  bb_c_lanes_shared shared;      /* of the loop that is written */
-  bool counted;                  /* how much is there is told by the run: `lines`, `along` */
-  bool single;                   /* all vectors of a line are held, the last one further in */
+  bool
+      paired; /* all that is loaded is every other element: vectors may have another order until they are stored */
+  bb_c_lanes_shared shared; /* of the loop that is written */
+  bool counted;             /* how much is there is told by the run: `lines`, `along` */
+  bool single;              /* all vectors of a line are held, the last one further in */
   const bb_tile_body *body;
   uint32_t at, end;          /* the loop; behind the last statement that goes with it */
   const bb_tile_stmt *store; /* the last of those; NULL: it is no store */

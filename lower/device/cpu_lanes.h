@@ -41,6 +41,18 @@ BB_LANES_OF(8)
 BB_LANES_OF(4)
 #undef BB_LANES_OF
 
+/* Those in even places of 16, as one instruction of two halves gives them: of the first 8 the first two, of the others
+ * likewise, then the rest.  And the order of the array, of what was made of such. */
+BB_INLINE bb_lanes8 bb_lanes8_paired(const float *from) {
+  return __builtin_shufflevector(bb_lanes8_from(from), bb_lanes8_from(from + 7), 0, 2, 9, 11, 4, 6,
+                                 13, 15);
+}
+BB_INLINE bb_lanes8 bb_lanes8_in_order(bb_lanes8 paired) {
+  typedef double bb_pairs __attribute__((vector_size(32)));
+  const bb_pairs pairs = (bb_pairs)paired;
+  return (bb_lanes8)__builtin_shufflevector(pairs, pairs, 0, 2, 1, 3);
+}
+
 /* A vector that several sums take stays in a register: a compiler would load it anew for each, which is as dear as a sum. */
 #define BB_SHARED_OF(n)                                                                            \
   BB_INLINE bb_lanes##n bb_lanes##n##_shared(const float *from) {                                  \

@@ -29,6 +29,31 @@ int64_t bb_native_int(const bb_native_call *call, const char *name, int64_t othe
   return otherwise;
 }
 
+/* --- threads --- */
+
+typedef struct shared {
+  bb_native_task *task;
+  void *user;
+  size_t count, tasks;
+} shared;
+
+static void run_shared(void *user, int64_t task, uint32_t thread) {
+  const shared *s = user;
+  const size_t t = (size_t)task, each = s->count / s->tasks, more = s->count % s->tasks;
+  const size_t from = t * each + (t < more ? t : more);
+  s->task(s->user, from, from + each + (t < more), thread);
+}
+
+void bb_native_share(const bb_native_call *call, size_t count, size_t each, bb_native_task *task,
+                     void *user) {
+  const size_t threads = call->class->threads(call->queue);
+  const size_t most =
+      threads > 1 ? 8 * threads : 1; /* the last to end is not long after the others */
+  shared s = {task, user, count, (count + each - 1) / each};
+  if (s.tasks > most) s.tasks = most;
+  call->class->spread(call->queue, (int64_t)s.tasks, run_shared, &s);
+}
+
 /* --- one after the other --- */
 
 /* Rows outside the axis, and how many bytes from one to the next. */

@@ -55,6 +55,12 @@ static inline size_t bb_native_product(uint32_t from, uint32_t to, const int64_t
 }
 int64_t bb_native_int(const bb_native_call *call, const char *name, int64_t otherwise);
 
+/* Shares things 0 .. count - 1 among the threads of the run: each task has those from `from` to `to` - 1, of which `each` are worth a
+ * task.  A task may not fail. */
+typedef void bb_native_task(void *user, size_t from, size_t to, uint32_t thread);
+void bb_native_share(const bb_native_call *call, size_t count, size_t each, bb_native_task *task,
+                     void *user);
+
 /* The instruction sets that loops of native kernels are compiled for; the best of them that this processor has. */
 typedef enum bb_native_sets { BB_SET_PLAIN, BB_SET_AVX2, BB_SET_AVX512 } bb_native_sets;
 bb_native_sets bb_native_set(void);

@@ -452,6 +452,19 @@ static void check_choice(void) {
   }
 }
 
+/* Pairs are every other element, in another order that is undone; nothing behind the last of them is read. */
+static void check_pairs(void) {
+  float *from = malloc(15 * sizeof *from), every[8], paired[8];
+  if (!from) abort();
+  for (int i = 0; i < 15; i++) from[i] = (float)i;
+  bb_lanes8_to(every, bb_lanes8_every(from, 2));
+  bb_lanes8_to(paired, bb_lanes8_in_order(bb_lanes8_paired(from)));
+  for (int k = 0; k < 8; k++)
+    if (every[k] != from[2 * k] || paired[k] != from[2 * k])
+      complain("every other", from[2 * k], paired[k], every[k]);
+  free(from);
+}
+
 /* Powers of whole numbers, factor by factor: exact, or the least or the greatest number where they do not fit. */
 static void check_powers(void) {
   for (int64_t a = -40; a <= 40; a++) {
@@ -558,6 +571,7 @@ int main(void) {
   check_lines();
   check_rounding();
   check_choice();
+  check_pairs();
   check_extrema();
   check_powers();
   return wrong != 0;

@@ -15,7 +15,7 @@ import tempfile
 import unittest
 
 SOURCE = BUILD = ROOT = None
-SMALL = 312 << 10  # bytes of the small library, stripped; the README says about 302 kB
+SMALL = 336 << 10  # bytes of the small library, stripped; the README says about 326 kB
 
 
 def call(*words, **more):
