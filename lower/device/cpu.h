@@ -65,11 +65,8 @@
 #define BB_INTEGER BB_INLINE
 #include "integer.h"
 
-/* A source of many kernels may be compiled in parts: this one has those from BB_FROM on, up to BB_TO. */
-#ifndef BB_FROM
-#define BB_FROM 0
-#define BB_TO INT32_MAX
-#endif
+/* A source of many kernels may be compiled in parts: this one has those from BB_FROM on, up to BB_TO.  The source says
+ * these, as the library is preprocessed before anybody knows. */
 #define BB_HAS(kernel) ((kernel) >= BB_FROM && (kernel) < BB_TO)
 #define BB_KERNEL __attribute__((visibility("hidden"))) const bb_cpu_kernel
 

@@ -292,7 +292,8 @@ static void make_table(bb_maker *m, const bb_regions *regions) {
 
 static void put_source(bb_maker *m, bb_draft *draft) {
   bb_buffer out = {.arena = m->arena};
-  bb_put(&out, "/* Kernels made by Blockbuster. */\n#include \"bb_cpu.h\"\n\n");
+  bb_put(&out, "/* Kernels made by Blockbuster. */\n#include \"" BB_CPU_LIBRARY
+               "\"\n\n" BB_CPU_PARTS "\n");
   for (uint32_t i = 0; i < m->plan->kernels; i++) bb_put(&out, "extern BB_KERNEL k%u;\n", i);
   for (uint32_t i = 0; i < m->plan->kernels; i++) {
     bb_put(&out, BB_CPU_PART "%u)\n\n", i);

@@ -1,6 +1,7 @@
 /* compile.c - C source to a loaded shared object, by the system's compiler. */
 #include "compilers.h"
 #include "cpu.h"
+#include "library.h"
 
 #include "../../lower/emit.h"
 #include "../../lower/emit_c.h"
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The device tile library, as a kernel's source includes it. */
+/* The device tile library: what it is preprocessed from, and products are compiled from. */
 static const struct {
   const char *name, *text;
 } header[] = {{"bb_cpu.h", bb_device_cpu},
@@ -53,13 +54,18 @@ static const struct {
                 "#define BB_PRODUCTS_I32\n#include \"bb_cpu.h\"\n"}};
 enum { PRODUCTS = sizeof product / sizeof *product };
 
+/* The library as it is taken apart (library.h): the same for all kernels of a processor. */
+static const char library_file[] = "library.c", library_made[] = "library.i",
+                  library_text[] = "#include \"bb_cpu.h\"\n", library_used[] = BB_CPU_LIBRARY;
+
 /* Of a long source, compiled apart. */
 static const char *const part_object[] = {"kernels_0.o", "kernels_1.o", "kernels_2.o",
                                           "kernels_3.o", "kernels_4.o", "kernels_5.o",
                                           "kernels_6.o", "kernels_7.o"};
 enum { PARTS = sizeof part_object / sizeof *part_object, PART_BYTES = 16384 };
 
-static const char *const files[] = {"kernels.c", "kernels.so",    "compiler.txt", "plan.json",
+static const char *const passing[] = {library_file, library_made, library_used, "compiler.txt"};
+static const char *const files[] = {"kernels.c", "kernels.so",    "plan.json",
                                     "data.bin",  "launches.json", "kernels.bin"};
 
 bool bb_cpu_folder_has(const char *name) {
@@ -69,6 +75,8 @@ bool bb_cpu_folder_has(const char *name) {
     if (strcmp(part_object[i], name) == 0) return true;
   for (size_t i = 0; i < PRODUCTS; i++)
     if (strcmp(product[i].object, name) == 0 || strcmp(product[i].file, name) == 0) return true;
+  for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+    if (strcmp(passing[i], name) == 0) return true;
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)
     if (strcmp(files[i], name) == 0) return true;
   return false;
@@ -98,7 +106,7 @@ void bb_cpu_tidy_folder(const char *folder) {
     remove_file(folder, product[i].object);
   }
   for (size_t i = 0; i < PARTS; i++) remove_file(folder, part_object[i]);
-  remove_file(folder, "compiler.txt");
+  for (size_t i = 0; i < sizeof passing / sizeof *passing; i++) remove_file(folder, passing[i]);
 }
 
 void bb_cpu_remove_folder(const char *folder) {
@@ -176,21 +184,49 @@ static bool calls(const char *source, size_t i) {
   return false;
 }
 
-/* Objects of products that come into the folder. */
-typedef struct products {
+/* What all kernels share, and comes into the folder. */
+typedef struct shared {
   const char *folder, *cache;
-  bool made[PRODUCTS]; /* not there before */
-} products;
+  bool headers;        /* are there */
+  bool made[PRODUCTS]; /* objects that were not there before */
+} shared;
 
-static bb_cache_key key_of_products(bb_context *ctx, bb_arena *arena, const products *p, size_t i) {
-  const char *text = bb_arena_printf(arena, "%s\n%s", bb_cpu_identity(ctx, arena), product[i].text);
+static bb_cache_key key_of(bb_compilers *c, const shared *p, const char *text) {
+  text = bb_arena_printf(c->arena, "%s\n%s", bb_cpu_identity(c->ctx, c->arena), text);
   return (bb_cache_key){text, strlen(text), .folder = p->cache, .quiet = true};
 }
 
+static void bring_headers(bb_compilers *c, shared *p) {
+  for (size_t i = 0; i < HEADERS && !p->headers; i++)
+    write_file(c->ctx, in_folder(c->arena, p->folder, header[i].name), header[i].text,
+               strlen(header[i].text));
+  p->headers = true;
+}
+
+/* Preprocessed: from the cache, or made. */
+static const char *bring_library(bb_compilers *c, shared *p, size_t *length) {
+  const bb_cache_key key = key_of(c, p, library_text);
+  const char *kept = bb_cache_image(c->ctx, c->arena, &key, length);
+  if (kept) return kept;
+  const char *file = in_folder(c->arena, p->folder, library_file);
+  const char *made = in_folder(c->arena, p->folder, library_made);
+  bb_file text;
+  bring_headers(c, p);
+  write_file(c->ctx, file, library_text, strlen(library_text));
+  bb_compilers_start(c, (const char *const[]){"-E", "-dD", "-P", "-o", made, file, NULL});
+  bb_compilers_finish(c);
+  const char *problem = chmod(made, 0600) == 0 ? bb_file_map(made, &text) : strerror(errno);
+  if (problem) bb_fail(c->ctx, BB_ERROR_IO, "%s: %s", made, problem);
+  kept = bb_arena_text(c->arena, text.bytes, *length = text.size);
+  bb_file_unmap(&text);
+  bb_cache_keep_image(c->ctx, c->arena, &key, kept, *length);
+  return kept;
+}
+
 /* From the cache, or made. */
-static void bring_products(bb_compilers *c, products *p, size_t i) {
+static void bring_products(bb_compilers *c, shared *p, size_t i) {
   const char *object = in_folder(c->arena, p->folder, product[i].object);
-  const bb_cache_key key = key_of_products(c->ctx, c->arena, p, i);
+  const bb_cache_key key = key_of(c, p, product[i].text);
   size_t size;
   const void *kept = bb_cache_image(c->ctx, c->arena, &key, &size);
   if (kept) {
@@ -198,13 +234,14 @@ static void bring_products(bb_compilers *c, products *p, size_t i) {
     return;
   }
   const char *file = in_folder(c->arena, p->folder, product[i].file);
+  bring_headers(c, p);
   write_file(c->ctx, file, product[i].text, strlen(product[i].text));
   p->made[i] = true;
   bb_compilers_start(c, (const char *const[]){"-c", "-o", object, file, NULL});
 }
 
-static void keep_products(const bb_compilers *c, const products *p, size_t i) {
-  const bb_cache_key key = key_of_products(c->ctx, c->arena, p, i);
+static void keep_products(bb_compilers *c, const shared *p, size_t i) {
+  const bb_cache_key key = key_of(c, p, product[i].text);
   bb_file made;
   if (bb_file_map(in_folder(c->arena, p->folder, product[i].object), &made)) return;
   bb_cache_keep_image(c->ctx, c->arena, &key, made.bytes, made.size);
@@ -248,15 +285,16 @@ static uint32_t start_kernels(bb_compilers *c, const char *source, size_t length
 void bb_cpu_build(bb_context *ctx, const char *source, size_t length, const char *folder,
                   const char *cache) {
   bb_arena *arena = bb_scratch(ctx);
-  products p = {.folder = folder, .cache = cache};
+  shared p = {.folder = folder, .cache = cache};
   const char *words[5 + PARTS + PRODUCTS] = {"-shared", "-o",
                                              in_folder(arena, folder, "kernels.so")};
   uint32_t count = 3;
-  for (size_t i = 0; i < HEADERS; i++)
-    write_file(ctx, in_folder(arena, folder, header[i].name), header[i].text,
-               strlen(header[i].text));
-  write_file(ctx, in_folder(arena, folder, "kernels.c"), source, length);
   bb_compilers *c = bb_compilers_begin(ctx, arena, folder);
+  size_t bytes;
+  const char *library = bring_library(c, &p, &bytes);
+  library = bb_cpu_library_for(arena, library, bytes, source);
+  write_file(ctx, in_folder(arena, folder, library_used), library, strlen(library));
+  write_file(ctx, in_folder(arena, folder, "kernels.c"), source, length);
   for (size_t i = 0; i < PRODUCTS; i++)
     if (calls(source, i)) bring_products(c, &p, i);
   count += start_kernels(c, source, length, words + count);

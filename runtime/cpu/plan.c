@@ -69,7 +69,7 @@ static void make_step(bb_cpu_plan *p, bb_cpu_step *made, sources *all) {
 }
 
 static void put_all(bb_cpu_plan *p, const sources *all, bb_buffer *out) {
-  bb_put(out, "/* Kernels made by Blockbuster. */\n#include \"bb_cpu.h\"\n\n");
+  bb_put(out, "/* Kernels made by Blockbuster. */\n#include \"" BB_CPU_LIBRARY "\"\n\n");
   bool *done = BB_NEW(p->arena, bool, all->count + 1);
   for (uint32_t i = 0; i < p->steps; i++) {
     const bb_cpu_step *s = &p->step[i];

@@ -79,12 +79,16 @@ class Folder(unittest.TestCase):
         self.assertEqual([n for n in names if not ENTRY.match(n)], [])
         return [self.cache / n for n in names if n.endswith(".so")]
 
+    def shared(self):
+        """What is made of the device library for all kernels: its preprocessed text, and products."""
+        return [path for path in sorted(self.cache.glob("*.bin")) if b'#include "bb_cpu.h"\n' in path.read_bytes()]
+
     def prices(self):
-        return [path for path in sorted(self.cache.glob("*.bin")) if path not in self.products()]
+        return [path for path in sorted(self.cache.glob("*.bin")) if path not in self.shared()]
 
     def products(self):
         """Objects that kernels are linked with."""
-        return [path for path in sorted(self.cache.glob("*.bin")) if b"#define BB_PRODUCTS_" in path.read_bytes()]
+        return [path for path in self.shared() if b'_F32\n#include "bb_cpu.h"\n' in path.read_bytes()]
 
     def counted(self):
         """A compiler that writes down what it is called with, and where."""
@@ -106,35 +110,35 @@ class Cache(Folder):
         self.assertEqual(entry.stat().st_ino, before.st_ino)
         self.run_model(BLOCKBUSTER_CC=counted)  # another compiler: another entry
         self.run_model(BLOCKBUSTER_CC=counted)
-        self.assertEqual(calls.read_text().count("called"), 1)
+        self.assertEqual(calls.read_text().count("kernels.c"), 1)
         self.assertEqual(len(self.entries()), 2)
 
-    def test_products_are_compiled_once(self):
+    def test_what_kernels_share_is_made_once(self):
         self.model = TESTS / "models/block_layernorm_matmul.onnx"
         self.arrays = self.model.with_suffix(".npz")
         counted, calls = self.counted()
 
         def made():
-            """What of them was compiled since the last call, and how many kernels."""
+            """How often products were compiled since the last call, kernels, and the library preprocessed."""
             text = calls.read_text() if calls.exists() else ""
             calls.unlink(missing_ok=True)
-            return text.count("products_f32.c"), text.count("kernels.c")
+            return text.count("products_f32.c"), text.count("kernels.c"), text.count("library.c")
 
         self.run_model(BLOCKBUSTER_CC=counted)
-        self.assertEqual(made(), (1, 1))
+        self.assertEqual(made(), (1, 1, 1))
         kept, = self.products()
         self.assertEqual(kept.stat().st_mode & 0o777, 0o600)
         self.run_model(how=["--kernels", "--fold", "split-k=2"], BLOCKBUSTER_CC=counted)
-        self.assertEqual(made(), (0, 1))
+        self.assertEqual(made(), (0, 1, 0))
         self.compile(BLOCKBUSTER_CC=counted)
-        self.assertEqual(made(), (0, 1))
+        self.assertEqual(made(), (0, 1, 0))
         whole = kept.read_bytes()
         kept.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))  # damaged: made anew
         self.run_model(how=["--kernels", "--fold", "split-k=3"], BLOCKBUSTER_CC=counted)
-        self.assertEqual(made(), (1, 1))
+        self.assertEqual(made(), (1, 1, 0))
         self.assertEqual(kept.read_bytes()[-100:], whole[-100:])
         self.run_model(BLOCKBUSTER_CC=counted, BLOCKBUSTER_CACHE="")
-        self.assertEqual(made(), (1, 1))
+        self.assertEqual(made(), (1, 1, 1))
 
     def test_prices_are_asked_for_once(self):
         self.model = TESTS / "models/block_layernorm_matmul.onnx"  # with extents that are numbers
@@ -279,9 +283,7 @@ class Cache(Folder):
 
     def test_two_hundred_at_once(self):
         """One compiles, the others wait for it."""
-        counted = self.folder / "cc"
-        counted.write_text("#!/bin/sh\necho called >> %s\nexec cc \"$@\"\n" % (self.folder / "calls"))
-        counted.chmod(0o755)
+        counted, calls = self.counted()
         command = [PROGRAM, "run", self.model, "--inputs", self.arrays, "--expect", self.arrays, "--kernels",
                    "--threads", "1"]
         started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -289,7 +291,7 @@ class Cache(Folder):
         said = [p.communicate(timeout=300)[0] for p in started]
         self.assertEqual([p.returncode for p in started], [0] * 200)
         self.assertTrue(all(out.startswith("good ") for out in said), said)
-        self.assertEqual((self.folder / "calls").read_text(), "called\n")
+        self.assertEqual([calls.read_text().count(which) for which in ("library.c", "kernels.c")], [1, 1])
         self.assertEqual(len(self.entries()), 1)
 
     def test_killed_compilation(self):

@@ -282,7 +282,7 @@ static void body(bb_context *ctx, void *argument) {
   batch *b = argument;
   b->ctx = ctx;
   b->arena = b->source.arena = bb_scratch(ctx);
-  bb_put(&b->source, "#include \"%s\"\n\n", b->hip ? "simt.cuh" : "bb_cpu.h");
+  bb_put(&b->source, "#include \"%s\"\n\n", b->hip ? "simt.cuh" : BB_CPU_LIBRARY);
   for (uint64_t i = 0; i < b->count; i++) add_seed(b, b->first + i);
   if (b->meaning)
     check(b, NULL, NULL);
