@@ -7,11 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 /* --- keys --- */
+
+/* Images know the arguments of launches as the device library of their build has them. */
+static void put_library(bb_buffer *out, const bb_gpu_toolchain *toolchain) {
+  const bb_gpu_headers header = bb_gpu_headers_of(toolchain);
+  XXH64_hash_t hash = 0;
+  for (int i = 0; i < header.count; i++)
+    hash = XXH3_64bits_withSeed(header.text[i], strlen(header.text[i]), hash);
+  bb_put(out, "%llx\n", (unsigned long long)hash);
+}
 
 static void put_options(bb_buffer *out, const bb_draft_options *o, const bb_program *program) {
   const bb_gpu_target *t = o->target;
-  const char *compiler = getenv(bb_gpu_toolchain_of(t->api)->library.variable);
+  const bb_gpu_toolchain *toolchain = bb_gpu_toolchain_of(t->api);
+  const char *compiler = getenv(toolchain->library.variable);
+  put_library(out, toolchain);
   bb_put(out, "%s %s %d %d %u way %u strict %d\n%s\n", t->api->name, t->name, t->units,
          t->processors, t->shared, o->way, program->strict, compiler ? compiler : "");
   for (bb_dim i = 0; o->block && i < program->dims; i++)

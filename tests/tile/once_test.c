@@ -11,7 +11,7 @@
 #include "lower/tile_edit.h"
 
 #define HEAD                                                                                       \
-  "tile k 1\n"                                                                                  \
+  "tile k 1\n"                                                                                     \
   "extent m\n"                                                                                     \
   "output y : f32[m,64] by [64,1]\n"                                                               \
   "view x : f32[m,64] by [64,1]\n"                                                                 \
