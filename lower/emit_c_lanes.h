@@ -32,8 +32,7 @@ typedef struct bb_c_lanes_found {
   uint32_t lines, along;                    /* of all that is made; 0 lines: it is one */
   uint32_t most;                            /* vectors of a tile that are held at once */
   uint32_t width, vectors, held; /* lanes of a vector; vectors of a line; lines, at once */
-  bool
-      paired; /* all that is loaded is every other element: vectors may have another order until they are stored */
+  bool paired; /* all that is loaded is every other element: in another order until it is stored */
   bb_c_lanes_shared shared; /* of the loop that is written */
   bool counted;             /* how much is there is told by the run: `lines`, `along` */
   bool single;              /* all vectors of a line are held, the last one further in */
