@@ -2,7 +2,7 @@
 
     unused.py PROGRAM HEADERS MODEL... -- COMPILER...
 
-HEADERS: the folder that has the device library as kernels include it.
+HEADERS: the folder that has the device library as bb_cpu.h, of which a compilation gives kernels what they use (tests/kernels/used.py).
 """
 import os, subprocess, sys, tempfile
 
@@ -21,6 +21,7 @@ bad = 0
 with tempfile.TemporaryDirectory() as folder:
     for model in models:
         subprocess.run([program, "compile", model, "--quiet", "-o", f"{folder}/made"], check=True, capture_output=True)
+        with open(f"{folder}/made/bb_used.h", "w") as f: f.write('#include "bb_cpu.h"\n')
         good, said = check(f"{folder}/made/kernels.c")
         print("ok    " if good else "FAILED", os.path.basename(model), said)
         bad += not good
