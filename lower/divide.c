@@ -100,17 +100,8 @@ static bool serves(divider *d, const bb_expr *e) {
 
 /* A vector, or a number, that is made before the statement. */
 static const bb_expr *made_before(divider *d, shape s, const bb_expr *named) {
-  const bb_tile form = {.name = bb_arena_printf(d->p->home->arena, "t%u", d->p->tiles),
-                        .dtype = BB_F32,
-                        .rows = s.rows ? d->to.rows : 0,
-                        .cols = s.cols ? d->to.cols : 0,
-                        .place = BB_PLACE_REGISTERS,
-                        .buffers = 1};
-  bb_tile_stmt *made = bb_tile_stmt_new(d->p, BB_TILE_MAP);
-  made->result = bb_tile_add(d->p, &form);
-  bb_tile_set(d->p, made, named);
-  bb_tile_insert(d->p, d->body, d->at++, made);
-  return bb_tile_name(d->p, made->result);
+  return bb_tile_map_before(d->p, d->body, d->at++, s.rows ? d->to.rows : 0,
+                            s.cols ? d->to.cols : 0, named);
 }
 
 static const bb_expr *where_less(bb_program *p, const bb_expr *a, const bb_expr *b, double then,

@@ -41,18 +41,10 @@ static const bb_expr *made_before(once *o, const bb_expr *e) {
   for (uint32_t i = 0; i < o->parts; i++)
     if (o->part[i].of == e) return o->part[i].name;
   if (o->operands == BB_TILE_OPERANDS) return e;
-  const bb_tile form = {.name = bb_arena_printf(p->home->arena, "t%u", p->tiles),
-                        .dtype = e->dtype,
-                        .rows = o->to->rows,
-                        .place = BB_PLACE_REGISTERS,
-                        .buffers = 1};
-  bb_tile_stmt *made = bb_tile_stmt_new(p, BB_TILE_MAP);
-  made->result = bb_tile_add(p, &form);
-  bb_tile_set(p, made, e);
-  bb_tile_insert(p, o->body, o->at++, made);
+  const bb_expr *name = bb_tile_map_before(p, o->body, o->at++, o->to->rows, 0, e);
   o->operands++;
   o->part[o->parts].of = e;
-  return o->part[o->parts++].name = bb_tile_name(p, made->result);
+  return o->part[o->parts++].name = name;
 }
 
 /* From the whole down: the largest such parts. */

@@ -195,6 +195,21 @@ static const bb_expr *replace_leaf(void *user, const bb_expr *leaf) {
   return leaf->op == BB_X_ARG && leaf->index == BB_TILE_NAMED + e->tile ? e->with : leaf;
 }
 
+const bb_expr *bb_tile_map_before(bb_tile_program *p, bb_tile_body *body, uint32_t at,
+                                  uint32_t rows, uint32_t cols, const bb_expr *named) {
+  const bb_tile form = {.name = bb_arena_printf(p->home->arena, "t%u", p->tiles),
+                        .dtype = named->dtype,
+                        .rows = rows,
+                        .cols = cols,
+                        .place = BB_PLACE_REGISTERS,
+                        .buffers = 1};
+  bb_tile_stmt *made = bb_tile_stmt_new(p, BB_TILE_MAP);
+  made->result = bb_tile_add(p, &form);
+  bb_tile_set(p, made, named);
+  bb_tile_insert(p, body, at, made);
+  return bb_tile_name(p, made->result);
+}
+
 const bb_expr *bb_tile_replace(bb_tile_program *p, const bb_expr *named, uint32_t tile,
                                const bb_expr *with) {
   editing e = {.p = p, .tile = tile, .with = with};

@@ -46,6 +46,9 @@ const bb_expr *bb_tile_named(bb_tile_program *program, const bb_tile_stmt *stmt)
 const bb_expr *bb_tile_name(bb_tile_program *program, uint32_t tile);
 /* Gives a MAP or ANY a named expression. */
 void bb_tile_set(bb_tile_program *program, bb_tile_stmt *stmt, const bb_expr *named);
+/* A MAP on a tile of its own in registers, rows x cols (0: none), before the statement that is at a place now: its name. */
+const bb_expr *bb_tile_map_before(bb_tile_program *program, bb_tile_body *body, uint32_t at,
+                                  uint32_t rows, uint32_t cols, const bb_expr *named);
 /* A named expression with another in the place of a tile; and does it name the tile at all? */
 const bb_expr *bb_tile_replace(bb_tile_program *program, const bb_expr *named, uint32_t tile,
                                const bb_expr *with);

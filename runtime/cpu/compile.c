@@ -1,7 +1,7 @@
 /* compile.c - C source to a loaded shared object, by the system's compiler. */
 #include "compilers.h"
 #include "cpu.h"
-#include "library.h"
+#include "device_library.h"
 
 #include "../../lower/emit.h"
 #include "../../lower/emit_c.h"
@@ -54,7 +54,7 @@ static const struct {
                 "#define BB_PRODUCTS_I32\n#include \"bb_cpu.h\"\n"}};
 enum { PRODUCTS = sizeof product / sizeof *product };
 
-/* The library as it is taken apart (library.h): the same for all kernels of a processor. */
+/* The library as it is taken apart (device_library.h): the same for all kernels of a processor. */
 static const char library_file[] = "library.c", library_made[] = "library.i",
                   library_text[] = "#include \"bb_cpu.h\"\n", library_used[] = BB_CPU_LIBRARY;
 

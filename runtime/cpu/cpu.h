@@ -55,7 +55,7 @@ void bb_cpu_run_binding(bb_cpu_plan *plan, bb_binding *binding, bb_arena *arena)
 /* What beside the source decides what is built: the compiler and its state on disk, its flags, the
  * device library, the processor.  Text in `arena`; fails with BB_ERROR_IO where there is no compiler. */
 const char *bb_cpu_identity(bb_context *ctx, bb_arena *arena);
-/* What a source includes: of the device library what it uses (library.h). */
+/* What a source includes: of the device library what it uses (device_library.h). */
 #define BB_CPU_LIBRARY "bb_used.h"
 /* Before kernels that stand in parts: which are compiled, all unless a compiler is told. */
 #define BB_CPU_PARTS "#ifndef BB_FROM\n#define BB_FROM 0\n#define BB_TO INT32_MAX\n#endif\n"

@@ -8,7 +8,7 @@ enum {
   BB_GPU_AXES = 8,
   BB_GPU_SPATIAL = 6,
   BB_GPU_THREADS = 256,
-  BB_GPU_SPAN = 4,
+  BB_GPU_SPAN = 4, /* BB_MISC_SPAN of misc.cuh */
   BB_GPU_RESULTS = 2
 };
 

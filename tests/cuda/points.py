@@ -1,5 +1,5 @@
 """GatherND and GatherElements by their kernels on the processor (host.hpp): batches, points of one axis and of all, slices, along each axis,
-fewer indices than elements, indices counted from the end, and one that is out of range, which is an error.
+fewer indices than elements, indices that are spread and data that is turned, indices counted from the end, and one that is out of range, which is an error.
 
     points.py PROGRAM FAKE-DRIVER FAKE-COMPILER HOST.HPP
 """

@@ -1,5 +1,5 @@
-/* test_used.c - of a preprocessed library, what a source uses: whole declarations, what these name, and macros behind them. */
-#include "../../runtime/cpu/library.h"
+/* test_device_library.c - of a preprocessed library, what a source uses: whole declarations, what these name, and macros behind them. */
+#include "../../runtime/cpu/device_library.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

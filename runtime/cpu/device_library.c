@@ -1,5 +1,5 @@
-/* library.c - a preprocessed library taken apart into declarations, and those that are used. */
-#include "library.h"
+/* device_library.c - a preprocessed library taken apart into declarations, and those that are used. */
+#include "device_library.h"
 
 #include "../../graph/graph.h"
 #include "../../graph/intern.h"
@@ -32,8 +32,8 @@ typedef struct library {
   uint32_t links, link_capacity;
   name *slot; /* open-addressed; their number is a power of two */
   uint32_t names, slots;
-  uint32_t *todo; /* items that are kept, whose names are not yet */
-  uint32_t waiting, todo_capacity;
+  uint32_t *pending; /* items that are kept, whose names are not yet */
+  uint32_t waiting, pending_capacity;
   bool whole; /* all declarations */
 } library;
 
@@ -266,8 +266,8 @@ static void keep(library *l, uint32_t which) {
   if (i->kept) return;
   i->kept = true;
   l->whole |= i->macro && pastes(i);
-  BB_GROW(l->arena, l->todo, l->todo_capacity, l->waiting + 1u);
-  l->todo[l->waiting++] = which;
+  BB_GROW(l->arena, l->pending, l->pending_capacity, l->waiting + 1u);
+  l->pending[l->waiting++] = which;
 }
 
 /* Keeps what declares a name of the text: declarations name no macros any more. */
@@ -284,7 +284,7 @@ static void use_names(library *l, const char *text, size_t length, bool macros) 
 static void use_all(library *l, const char *source) {
   use_names(l, source, strlen(source), true);
   while (l->waiting) {
-    const item *i = &l->item[l->todo[--l->waiting]];
+    const item *i = &l->item[l->pending[--l->waiting]];
     use_names(l, i->text, i->length, i->macro);
   }
 }

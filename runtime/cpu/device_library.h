@@ -1,11 +1,11 @@
-/* library.h - of the device tile library, what a source uses.
+/* device_library.h - of the device tile library, what a source uses.
  *
  * Kernels name a few of the library's 300 functions, and a compiler takes longer to read all of them than to compile a
  * small kernel.  The library is preprocessed once; then every source gets the declarations that it names, those that
  * these name, and the macros that the source names itself.  Nothing here knows what the library has.
  */
-#ifndef BB_CPU_LIBRARY_H
-#define BB_CPU_LIBRARY_H
+#ifndef BB_CPU_DEVICE_LIBRARY_H
+#define BB_CPU_DEVICE_LIBRARY_H
 
 #include "../../graph/context.h"
 
