@@ -13,7 +13,9 @@
  *   masks, guards, fills     selections by coordinates apart from values, and no more of them than needed
  *   scales, powers           constant factors where they cost nothing
  *   invariants               what a loop makes alike in every iteration, before it
- *   factors, once, stretches what repairs scale by; what rows of a block have in common; loops split by where masks hold
+ *   factors                  what repairs scale by
+ *   once, quotients          what rows of a block have in common; blocks multiplied in place of divided (divide.h)
+ *   stretches                loops split by where masks hold
  *   side                     results whose rows are the columns of what warp groups make
  *   lazy, partials           folds as the loop's stretches let them be
  *   rows                     blocks of rows that several rows of an image fill
@@ -24,6 +26,7 @@
  */
 #include "schedule_gpu.h"
 
+#include "divide.h"
 #include "gpu.h"
 #include "rows.h"
 
@@ -57,6 +60,7 @@ static bb_gpu rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, boo
   bb_gpu_clean(&g);
   bb_gpu_factors(&g);
   bb_gpu_once(&g);
+  bb_tile_divide(tile);
   if (few) {
     bb_gpu_few(&g, by_group);
   } else {

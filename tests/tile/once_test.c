@@ -1,4 +1,5 @@
-/* once_test.c - parts of a block's expression that lack its columns: which become statements of their own. */
+/* once_test.c - parts of a block's expression that lack its columns: which become statements of their own, and how blocks are divided. */
+#include "lower/divide.h"
 #include "lower/gpu.h"
 
 #include <setjmp.h>
@@ -33,6 +34,7 @@
   "}\n"
 
 typedef struct job {
+  void (*pass)(bb_context *ctx, bb_tile_program *p);
   const char *before, *after; /* NULL: as it was */
 } job;
 
@@ -42,7 +44,7 @@ static void body(bb_context *ctx, void *argument) {
   const char *want = j->after ? j->after : j->before;
   bb_tile_program *q = bb_tile_parse(ctx, "after", want, strlen(want));
   bb_arena *arena = bb_scratch(ctx);
-  bb_gpu_once(&(bb_gpu){.ctx = ctx, .p = p});
+  j->pass(ctx, p);
   const char *broken = bb_tile_verify(p, arena);
   if (broken) fail_msg("%s", broken);
   bb_buffer is = {.arena = arena}, wanted = {.arena = arena};
@@ -54,12 +56,26 @@ static void body(bb_context *ctx, void *argument) {
   bb_program_destroy(p->home);
 }
 
-static void check(const char *before, const char *after) {
+static void check_pass(void (*pass)(bb_context *, bb_tile_program *), const char *before,
+                       const char *after) {
   bb_context *ctx;
-  job j = {before, after};
+  job j = {pass, before, after};
   assert_int_equal(bb_context_create(NULL, &ctx), BB_OK);
   if (bb_protect(ctx, body, &j) != BB_OK) fail_msg("%s", bb_context_message(ctx));
   bb_context_destroy(ctx);
+}
+
+static void once(bb_context *ctx, bb_tile_program *p) {
+  bb_gpu_once(&(bb_gpu){.ctx = ctx, .p = p});
+}
+
+static void divided(bb_context *ctx, bb_tile_program *p) {
+  (void)ctx;
+  bb_tile_divide(p);
+}
+
+static void check(const char *before, const char *after) {
+  check_pass(once, before, after);
 }
 
 /* Twice in the expression, and one statement. */
@@ -90,11 +106,31 @@ static void test_left(void **state) {
   check(HEAD LOADS "  t1 = exp(t1)/sqrt(t1)\n  t3 = t0*t1\n" STORE, NULL);
 }
 
+#define SMALL "5.42101086242752217e-20"
+#define LARGE "18446744073709551616"
+#define NEAR(v) "select(abs(" v ")<" SMALL "," LARGE ",select(" LARGE "<abs(" v ")," SMALL ",1))"
+
+/* By what fewer elements have: two factors, made once; not where a last digit decides, and not by as many. */
+static void test_quotients(void **state) {
+  (void)state;
+  check_pass(divided, HEAD LOADS "  t3 = t0/t1\n" STORE,
+             HEAD "tile t4 : f32[16,_]\ntile t5 : f32[16,_]\n" LOADS
+                  "  t4 = " NEAR("t1") "\n"
+                                       "  t5 = 1/(t1*t4)\n  t3 = t0*t4*t5\n" STORE);
+  check_pass(divided, HEAD LOADS "  t3 = f32(f16(t0/t2))\n" STORE,
+             HEAD "tile t4 : f32[_,64]\ntile t5 : f32[_,64]\n" LOADS
+                  "  t4 = " NEAR("t2") "\n"
+                                       "  t5 = 1/(t2*t4)\n  t3 = f32(f16(t0*t4*t5))\n" STORE);
+  check_pass(divided, HEAD LOADS "  t3 = floor(t0/t1)\n" STORE, NULL);
+  check_pass(divided, HEAD LOADS "  t3 = t0/(t1*t2)\n" STORE, NULL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_once),
       cmocka_unit_test(test_whole),
       cmocka_unit_test(test_left),
+      cmocka_unit_test(test_quotients),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
