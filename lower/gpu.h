@@ -51,6 +51,9 @@ void bb_gpu_join(bb_gpu *g);       /* loops of nothing but a loop */
 void bb_gpu_invariants(bb_gpu *g); /* maps alike in every iteration of a loop, before it */
 void bb_gpu_clean(bb_gpu *g);      /* copies, chains of maps, what nobody reads */
 
+/* gpu_shallow.c: the loop over blocks that a product of one block lacks */
+void bb_gpu_shallow(bb_gpu *g);
+
 /* gpu_axes.c: views of more axes than the copy engine takes, of fewer */
 void bb_gpu_axes(bb_gpu *g);
 

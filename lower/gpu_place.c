@@ -428,7 +428,7 @@ static void place_stores(bb_gpu_placer *w) {
                 t->rows == bb_gpu_group_rows(w) * w->groups && t->cols &&
                 fills_lines(t, view, &s->range[view->rank - 1]) &&
                 s->range[view->rank - 1].axis == BB_AXIS_COL && s->range[view->rank - 1].size &&
-                view->rank >= 2 && i > w->at &&
+                view->rank >= 2 && (i > w->at || !w->serial) &&
                 (!stride || (stride->op == BB_X_CONST && stride->number == 1));
     if (fits && bb_tile_readers(&w->p->body, s->operand[0]) == 1) t->place = BB_PLACE_SHARED;
   }

@@ -4,6 +4,7 @@
  * what another looks for:
  *
  *   dissolve, join           loops of one iteration, loops of nothing but a loop
+ *   shallow                  a loop around a product whose depth is one block
  *   axes                     views of fewer axes
  *   flat                     axes one behind the other, as one that blocks of rows are cut from
  *   widen                    plain statements in f32
@@ -44,6 +45,7 @@ static bb_gpu rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, boo
   g.split = split;
   bb_gpu_dissolve(&g);
   bb_gpu_join(&g);
+  if (!few && !split && !g.warps) bb_gpu_shallow(&g);
   bb_gpu_axes(&g);
   bool flat = !few && bb_gpu_flat(&g);
   if (g.flat && !flat) bb_gpu_refuse(&g, "no axes that lie one behind the other");

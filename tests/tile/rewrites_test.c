@@ -1,4 +1,6 @@
-/* once_test.c - parts of a block's expression that lack its columns: which become statements of their own, and how blocks are divided. */
+/* rewrites_test.c - what passes make of tile programs: parts of a block's expression that lack its columns, quotients by those, and
+ * products whose depth is one block.
+ */
 #include "lower/divide.h"
 #include "lower/gpu.h"
 
@@ -74,6 +76,10 @@ static void divided(bb_context *ctx, bb_tile_program *p) {
   bb_tile_divide(p);
 }
 
+static void shallow(bb_context *ctx, bb_tile_program *p) {
+  bb_gpu_shallow(&(bb_gpu){.ctx = ctx, .p = p});
+}
+
 static void check(const char *before, const char *after) {
   check_pass(once, before, after);
 }
@@ -125,12 +131,50 @@ static void test_quotients(void **state) {
   check_pass(divided, HEAD LOADS "  t3 = t0/(t1*t2)\n" STORE, NULL);
 }
 
+#define PRODUCT                                                                                    \
+  "tile k 1\n"                                                                                     \
+  "extent m\n"                                                                                     \
+  "output y : f32[m,32] by [32,1]\n"                                                               \
+  "view x : f16[m,64] by [64,1]\n"                                                                 \
+  "view w : f16[64,32] by [32,1]\n"                                                                \
+  "tile t0 : f32[16,32]\n"                                                                         \
+  "tile t1 : f16[16,64]\n"                                                                         \
+  "tile t2 : f16[64,32]\n"                                                                         \
+  "tile t3 : f32[16,32]\n"                                                                         \
+  "parallel i = 0 to m step 16 {\n"                                                                \
+  "  t0 = 0\n"
+#define END                                                                                        \
+  "  t3 = t0*2\n"                                                                                  \
+  "  store y[i:16, 0:32] = t3\n"                                                                   \
+  "}\n"
+
+/* The product and the loads that are for it alone have a loop; not of a part of the depth, of what is computed, or beside another
+ * product. */
+static void test_shallow(void **state) {
+  (void)state;
+  check_pass(shallow,
+             PRODUCT
+             "  t1 = load x[i:16, 0:64]\n  t2 = load w[0:64, 0:32]\n  t0 += dot(t1, t2)\n" END,
+             PRODUCT "  serial i2 = 0 to 64 step 64 commutes {\n    t1 = load x[i:16, i2:64]\n"
+                     "    t2 = load w[i2:64, 0:32]\n    t0 += dot(t1, t2)\n  }\n" END);
+  check_pass(shallow,
+             PRODUCT
+             "  t1 = load x[i:16, 8:64]\n  t2 = load w[0:64, 0:32]\n  t0 += dot(t1, t2)\n" END,
+             NULL);
+  check_pass(shallow,
+             PRODUCT "  t1 = load x[i:16, 0:64]\n  t1 = t1*2\n  t2 = load w[0:64, 0:32]\n"
+                     "  t0 += dot(t1, t2)\n" END,
+             NULL);
+  check_pass(shallow,
+             PRODUCT "  t1 = load x[i:16, 0:64]\n  t2 = load w[0:64, 0:32]\n  t0 += dot(t1, t2)\n"
+                     "  t0 += dot(t1, t2)\n" END,
+             NULL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_once),
-      cmocka_unit_test(test_whole),
-      cmocka_unit_test(test_left),
-      cmocka_unit_test(test_quotients),
+      cmocka_unit_test(test_once),      cmocka_unit_test(test_whole),   cmocka_unit_test(test_left),
+      cmocka_unit_test(test_quotients), cmocka_unit_test(test_shallow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
