@@ -119,14 +119,16 @@ static uint32_t kept(const bb_simt *s, const bb_tile_body *body) {
 }
 
 /* Loads that are on their way at once are those of all blocks that a processor has: where kernels stream, and a thread
- * holds little, its registers are to be enough for several; for two at least where each waits again and again.  A block that is alone has them all: its loops' loads, one iteration's
- * beside the next one's, are what is on its way. */
+ * holds little, its registers are to be enough for several; for two at least where each waits again and again, or turns
+ * tiles.  A block that is alone has them all: its loops' loads, one iteration's beside the next one's, are what is on its
+ * way. */
 static uint32_t blocks_beside(const bb_simt *s, const bb_tile_body *body) {
   if (s->alone) return 1;
   uint32_t held = kept(s, body), threads = s->ty * s->tx;
   if (s->tv > 1 && held <= MOST_HELD) return (s->turns ? BESIDE / 2 : BESIDE) / threads;
-  if (s->tv == 1 || s->turns || held > 4 * MOST_HELD) return 1;
-  return (s->waits || held > 2 * MOST_HELD ? BESIDE / 2 : BESIDE * 3 / 4) / threads;
+  if (s->tv == 1 || held > 4 * MOST_HELD) return 1;
+  bool two = s->turns || s->waits || held > 2 * MOST_HELD;
+  return (two ? BESIDE / 2 : BESIDE * 3 / 4) / threads;
 }
 
 /* --- memory --- */

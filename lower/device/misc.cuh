@@ -73,13 +73,16 @@ struct bb_misc_window_call {
 #define BB_MISC_EACH(call)                                                                         \
   for (int64_t at = bb_block() * 256 + bb_thread(); at < (call).total; at += bb_blocks() * 256)
 
-template <class I>
-BB_DEVICE int64_t bb_misc_index(I held, int64_t extent, int64_t place, int64_t *fault) {
-  int64_t index = (int64_t)held;
-  if (index < 0) index += extent;
-  if (index >= 0 && index < extent) return index;
+/* W: has room for the extent. */
+template <class I, class W> BB_DEVICE W bb_misc_index(I held, W extent, int64_t place, int64_t *fault) {
+  const bool fits = held >= 0 ? held < extent : held >= -extent;
+  if (fits) return (W)held + (held < 0 ? extent : 0);
   *fault = place + 1;
   return 0;
+}
+
+BB_DEVICE int64_t bb_misc_size(int64_t step) {
+  return step < 0 ? -step : step;
 }
 
 /* The last place of several axes that `rest` counts, and what it counts of those before. */
@@ -122,34 +125,61 @@ template <class T, class I> BB_DEVICE void bb_misc_gather(const bb_misc_gather_c
   bb_misc_gather_words<bb_16_bytes, I>(by);
 }
 
-/* Indices first, then what they name: loads of a thread wait for memory together. */
-template <class T, class I> BB_DEVICE void bb_misc_along(const bb_misc_along_call &call) {
-  const I *index = (const I *)call.index;
+/* Elements of a run by one thread; ENDS: some of them may lie beyond it.  Indices first, then what they name: loads of a thread wait
+ * for memory together.  W: holds every offset within a run. */
+template <bool ENDS, class T, class I, class W>
+BB_DEVICE void bb_misc_along_span(const bb_misc_along_call &call, const T *data, const I *index, T *out, W first, W width, W run) {
+  const W extent = (W)call.extent, data_step = (W)call.data_step, index_step = (W)call.index_step, step = (W)call.step;
+  I place[BB_MISC_SPAN];
+  T held[BB_MISC_SPAN];
+  bool all = true;
+  BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++) {
+    const W i = first + e * width;
+    place[e] = ENDS && i >= run ? (I)0 : index[i * index_step];
+  }
+  BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++) {
+    const W i = ENDS && first + e * width >= run ? 0 : first + e * width;
+    const bool fits = place[e] < extent && place[e] >= -extent;
+    all = all && fits;
+    held[e] = data[i * data_step + (fits ? (W)place[e] + (place[e] < 0 ? extent : 0) : 0) * step];
+  }
+  BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++)
+    if (!ENDS || first + e * width < run) out[first + e * width] = held[e];
+  for (int e = 0; !all && e < BB_MISC_SPAN; e++)
+    if (!ENDS || first + e * width < run)
+      bb_misc_index(index[(first + e * width) * index_step], call.extent, out - (T *)call.out + first + e * width, call.fault);
+}
+
+template <class T, class I, class W> BB_DEVICE void bb_misc_along_runs(const bb_misc_along_call &call) {
   const int width = (int)call.width, beside = 256 / width;
+  const W run = (W)call.run;
   const int64_t stride = bb_blocks() * beside;
   for (int64_t at = bb_block() * beside + bb_thread() / width; at < call.rows * call.spans; at += stride) {
     int64_t row = at;
-    const int64_t first = bb_misc_last(&row, call.spans) * width * BB_MISC_SPAN + bb_thread() % width;
+    const W first = (W)(bb_misc_last(&row, call.spans) * width * BB_MISC_SPAN) + bb_thread() % width;
     int64_t rest = row, from = 0, named = 0;
     for (int64_t axis = call.rank - 1; axis >= 0; axis--) {
       const int64_t here = axis ? bb_misc_last(&rest, call.shape[axis]) : rest;
       from += here * call.data_steps[axis], named += here * call.index_steps[axis];
     }
     const T *data = (const T *)call.data + from;
-    T *out = (T *)call.out + row * call.run, held[BB_MISC_SPAN];
-    I place[BB_MISC_SPAN];
-    BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++) {
-      const int64_t i = first + e * width;
-      if (i < call.run) place[e] = index[named + i * call.index_step];
-    }
-    BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++) {
-      const int64_t i = first + e * width;
-      if (i < call.run)
-        held[e] = data[i * call.data_step + bb_misc_index(place[e], call.extent, row * call.run + i, call.fault) * call.step];
-    }
-    BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++)
-      if (first + e * width < call.run) out[first + e * width] = held[e];
+    const I *index = (const I *)call.index + named;
+    T *out = (T *)call.out + row * call.run;
+    if (first + (BB_MISC_SPAN - 1) * width < run)
+      bb_misc_along_span<false>(call, data, index, out, first, (W)width, run);
+    else
+      bb_misc_along_span<true>(call, data, index, out, first, (W)width, run);
   }
+}
+
+template <class T, class I> BB_DEVICE void bb_misc_along(const bb_misc_along_call &call) {
+  const int64_t padded = call.spans * call.width * BB_MISC_SPAN; /* threads may be beyond a run's end */
+  const int64_t far = padded * (1 + bb_misc_size(call.data_step) + bb_misc_size(call.index_step)) +
+                      call.extent * (1 + bb_misc_size(call.step));
+  if (far >> 31)
+    bb_misc_along_runs<T, I, int64_t>(call);
+  else
+    bb_misc_along_runs<T, I, int32_t>(call);
 }
 
 template <class T, class I> BB_DEVICE void bb_misc_points_words(const bb_misc_points_call &call) {

@@ -71,6 +71,10 @@ for shape, indices, axis, spread in (((2, 3, 40, 5), (5, 33), 3, (2, 3, 5, 33)),
     good, said = run(data, generator.integers(-turned[axis], turned[axis], indices), 0, "", axis, spread)
     print("ok   " if good else "WRONG", shape, indices, axis, spread, "" if good else said.strip()[-300:])
     bad += not good
-good, said = run(np.zeros((4, 5), np.float32), np.array([[1, 2], [1, 5]]), 0, "points")
-print("ok   " if good else "WRONG", "out of range:", said.strip()[-200:])
-sys.exit(1 if bad or not good else 0)
+beyond = np.zeros((2, 900), np.int64)
+beyond[1, 333] = -6
+for index, axis, shape in ((np.array([[1, 2], [1, 5]]), None, (4, 5)), (beyond, 0, (5, 900)), (beyond.T.copy(), 1, (900, 5))):
+    good, said = run(np.zeros(shape, np.float32), index, 0, "points", axis)
+    print("ok   " if good else "WRONG", "out of range:", said.strip()[-200:])
+    bad += not good
+sys.exit(1 if bad else 0)
