@@ -24,8 +24,10 @@ static const double ELEMENTS = 150e9; /* elements that a processor makes or fold
  * for parts of clusters and for results of few rows (gpu_few.c), which more processors share. */
 static const double BYTES = 135e9, FAR_BYTES = 100e9;
 static const double PART_BYTES = 92e9, FAR_PART_BYTES = 75e9;
-/* Of one group, by larger boxes: results on their side (gpu_side.c). */
-static const double FAR_PART_OF_GROUP_BYTES = 84e9;
+/* Of one group: by turns of many bytes, as of results on their side (gpu_side.c), and of fewer, of which fewer are on their
+ * way. */
+static const double FAR_PART_OF_GROUP_BYTES = 84e9, FAR_SHORT_PART_OF_GROUP_BYTES = 59e9;
+enum { SHORT = 26000 /* bytes of a turn */ };
 static const double BEYOND = 65e9;      /* to a processor, filled in beyond an array's end */
 static const double ALL_BYTES = 16e12;  /* to all processors */
 static const double DIFFERENT = 4.4e12; /* to all, different ones, from memory */
@@ -105,9 +107,10 @@ static double rate_of(const bb_gpu_weight *w) {
 }
 
 /* How fast loads come to a processor. */
-static double load_rate(const bb_gpu_weight *w, double cluster, double different) {
+static double load_rate(const bb_gpu_weight *w, double cluster, double different, double turn) {
   bool parts = (w->groups && w->few) || cluster > 1, far = different > CACHE;
-  if (parts && far && w->groups == 1 && !w->few) return FAR_PART_OF_GROUP_BYTES;
+  if (parts && far && w->groups == 1 && !w->few)
+    return turn < SHORT ? FAR_SHORT_PART_OF_GROUP_BYTES : FAR_PART_OF_GROUP_BYTES;
   return parts ? (far ? FAR_PART_BYTES : PART_BYTES) : (far ? FAR_BYTES : BYTES);
 }
 
@@ -145,7 +148,8 @@ static weighed weigh(const bb_gpu_machine *m, const bb_gpu_way *k, const int64_t
   double each = rounded_up(blocks / m->processors),
          rounds = rounded_up(each / together(m, &k->own));
   double bytes = total[BB_GPU_BYTES], different = total[BB_GPU_DIFFERENT];
-  double loads = bytes / load_rate(w, cluster, different);
+  double turn = bytes / most(total[BB_GPU_TURNS], 1);
+  double loads = bytes / load_rate(w, cluster, different, turn);
   double busy = most(total[BB_GPU_OPERATIONS] / rate_of(w), loads) +
                 total[BB_GPU_ELEMENTS] / ELEMENTS + TURN * total[BB_GPU_TURNS];
   double mean = most(total[BB_GPU_TURNS] / blocks, 1), longest = total[BB_GPU_LONGEST] / mean;
