@@ -73,10 +73,16 @@ struct bb_misc_window_call {
 #define BB_MISC_EACH(call)                                                                         \
   for (int64_t at = bb_block() * 256 + bb_thread(); at < (call).total; at += bb_blocks() * 256)
 
-/* W: has room for the extent. */
-template <class I, class W> BB_DEVICE W bb_misc_index(I held, W extent, int64_t place, int64_t *fault) {
-  const bool fits = held >= 0 ? held < extent : held >= -extent;
-  if (fits) return (W)held + (held < 0 ? extent : 0);
+/* Negative ones count from the end.  W: has room for the extent. */
+template <class I, class W> BB_DEVICE bool bb_misc_fits(I held, W extent) {
+  return held < extent && held >= -extent;
+}
+template <class I, class W> BB_DEVICE W bb_misc_from(I held, W extent) {
+  return (W)held + (held < 0 ? extent : 0);
+}
+
+template <class I> BB_DEVICE int64_t bb_misc_index(I held, int64_t extent, int64_t place, int64_t *fault) {
+  if (bb_misc_fits(held, extent)) return bb_misc_from(held, extent);
   *fault = place + 1;
   return 0;
 }
@@ -139,9 +145,9 @@ BB_DEVICE void bb_misc_along_span(const bb_misc_along_call &call, const T *data,
   }
   BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++) {
     const W i = ENDS && first + e * width >= run ? 0 : first + e * width;
-    const bool fits = place[e] < extent && place[e] >= -extent;
+    const bool fits = bb_misc_fits(place[e], extent);
     all = all && fits;
-    held[e] = data[i * data_step + (fits ? (W)place[e] + (place[e] < 0 ? extent : 0) : 0) * step];
+    held[e] = data[i * data_step + (fits ? bb_misc_from(place[e], extent) : 0) * step];
   }
   BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++)
     if (!ENDS || first + e * width < run) out[first + e * width] = held[e];
