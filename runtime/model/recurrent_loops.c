@@ -33,7 +33,13 @@ BB_INLINE float bb_float(uint32_t bits) {
 }
 #include "../../lower/device/cpu_math.h"
 
-#ifdef __clang__
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+/* Sanitizers check each lane: unrolled, that takes a compiler minutes. */
+#if __has_feature(address_sanitizer)
+#define STRAIGHT
+#elif defined(__clang__)
 #define STRAIGHT _Pragma("clang loop unroll(full)")
 #else
 #define STRAIGHT _Pragma("GCC unroll 16")

@@ -9,10 +9,13 @@
  */
 #pragma once
 
+/* C's own headers, where the library is GNU's: what its C++ has around them takes longer to read than a kernel to compile. */
+#define _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 #include <ucontext.h>
+#undef _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 
 #define BB_DEVICE inline __attribute__((always_inline, unused))
 #define BB_CONSTANT constexpr

@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { STEP = 61 };
+#ifndef STEP
+#define STEP 61 /* floats from one of the sample to the next */
+#endif
 
 static int wrong;
 
