@@ -131,8 +131,14 @@ static bool reads_pair(const bb_safety *s, const bb_node *node) {
 static void input(bb_safe_level *level, const bb_node *node, bb_pair *out) {
   bb_safety *s = level->safety;
   const bb_type *type = node->out[0].type;
-  out->significand = bb_input_add(level->graph, type);
-  copy_terminal(level->graph, out->significand.node, node);
+  bb_value stored = bb_input_add(level->graph, type);
+  copy_terminal(level->graph, stored.node, node);
+  if (reads_pair(s, node) && s->wide[node->tensor] - 1 == node->tensor) {
+    out->ones = true;
+    out->exponent[out->count++] = (bb_exponent){1, stored, bb_safe_all_lists(type)};
+    return;
+  }
+  out->significand = stored;
   if (!reads_pair(s, node)) return;
   uint32_t tensor = s->wide[node->tensor] - 1;
   bb_item item = type->item;
@@ -141,36 +147,46 @@ static void input(bb_safe_level *level, const bb_node *node, bb_pair *out) {
   bb_node *made = bb_node_get(level->graph, e.node);
   made->tensor = tensor;
   made->access = access_of_wide(s, node->access);
-  out->exponent[out->count++] =
-      (bb_exponent){1, e, type->rank < 32 ? (1u << type->rank) - 1 : UINT32_MAX};
+  out->exponent[out->count++] = (bb_exponent){1, e, bb_safe_all_lists(type)};
 }
 
-/* A local tensor beside another, for the exponents of what is stored there. */
-static uint32_t wide_tensor(bb_safety *s, uint32_t tensor, bb_dtype dtype) {
-  if (s->wide[tensor]) return s->wide[tensor] - 1;
+/* The local tensor for the exponents of what is stored in another: a new one beside it, or, where `ones`, significands all being 1,
+ * that one, if it has room for them. */
+static uint32_t wide_tensor(bb_safety *s, uint32_t tensor, bool ones, bb_dtype dtype) {
+  uint32_t known = s->wide[tensor] ? s->wide[tensor] - 1 : tensor;
+  if (ones && s->program->tensor[tensor].dtype == dtype) return tensor;
+  if (known != tensor) return known;
   bb_tensor made = s->program->tensor[tensor];
   made.name = bb_arena_printf(s->program->arena, "%s exponent", made.name);
   made.dtype = dtype;
-  uint32_t index = bb_tensor_add(s->program, &made);
-  s->wide[tensor] = index + 1;
-  return index;
+  return bb_tensor_add(s->program, &made);
+}
+
+static void store(bb_safe_level *level, const bb_node *node, bb_value value) {
+  copy_terminal(level->graph, bb_output_add(level->graph, value), node);
 }
 
 static void output(bb_safe_level *level, const bb_node *node) {
   bb_safety *s = level->safety;
   bb_pair *pair = source(level, node);
-  bool root = level->parent == NULL;
   const bb_type *type = bb_type_of(level->old, node->in[0].src);
-  bool wide = root && node->tensor < s->tensors && s->carried[node->tensor] && pair->count &&
-              !pair->logarithm;
-  bb_value value =
-      wide ? bb_safe_list_significand(level, pair, type) : bb_safe_list_back(level, pair, type);
-  copy_terminal(level->graph, bb_output_add(level->graph, value), node);
-  if (!wide) return;
+  bool carried = node->tensor < s->tensors && s->carried[node->tensor];
+  if (!carried || !pair->count || pair->logarithm) {
+    if (carried) s->wide[node->tensor] = 0;
+    store(level, node, bb_safe_list_back(level, pair, type));
+    return;
+  }
   bb_value e = bb_safe_list_wide(level, pair, type);
-  wide_tensor(s, node->tensor, bb_type_of(level->graph, e)->item.dtype);
+  bb_dtype dtype = bb_type_of(level->graph, e)->item.dtype;
+  uint32_t tensor = wide_tensor(s, node->tensor, pair->ones, dtype);
+  s->wide[node->tensor] = tensor + 1;
+  if (tensor == node->tensor) {
+    store(level, node, e);
+    return;
+  }
+  store(level, node, bb_safe_list_significand(level, pair, type));
   uint32_t made = bb_output_add(level->graph, e);
-  bb_node_get(level->graph, made)->tensor = s->wide[node->tensor] - 1;
+  bb_node_get(level->graph, made)->tensor = tensor;
   bb_node_get(level->graph, made)->access = access_of_wide(s, node->access);
 }
 

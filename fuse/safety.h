@@ -25,7 +25,8 @@ typedef struct bb_safety bb_safety;
 /* Lives in `arena`. */
 bb_safety *bb_safety_create(bb_program *program, bb_arena *arena);
 
-/* A local tensor may be stored as a pair: its significands there, its exponents in a new one.
+/* A local tensor may be stored as a pair: its significands there, its exponents in a new one; or, where all significands are 1,
+ * its exponents there.
  * Requires: no program that reads it was learned. */
 void bb_safety_carry(bb_safety *safety, uint32_t tensor);
 

@@ -117,11 +117,12 @@ bb_value bb_safe_multiply_back(bb_safe_level *level, bb_pair *pair, bb_item item
 bb_value bb_safe_widen(bb_safe_level *level, bb_pair *pair, bb_item item) {
   if (pair->has_wide) return pair->wide;
   bb_value in[BB_PAIR_EXPONENTS + 1];
-  in[0] = bb_safe_significand(level, pair, item);
-  const bb_expr *sum = bb_safe_sum_expr(level, pair->count, pair->exponent, 1, in);
+  uint32_t first = pair->ones ? 0 : 1; /* which has all axes, as the exponents have where it is 1 */
+  if (first) in[0] = pair->significand;
+  const bb_expr *sum = bb_safe_sum_expr(level, pair->count, pair->exponent, first, in);
   if (!sum) sum = bb_expr_const(level->safety->program, BB_F32, 0);
   item.dtype = sum->dtype;
-  pair->wide = bb_safe_emit(level, sum, 1 + pair->count, in, item);
+  pair->wide = bb_safe_emit(level, sum, first + pair->count, in, item);
   pair->has_wide = true;
   return pair->wide;
 }

@@ -85,12 +85,13 @@ bb_value bb_safe_list_wide(bb_safe_level *level, bb_pair *pair, const bb_type *t
   if (!type->rank) return bb_safe_widen(level, pair, type->item);
   bb_value in[OPERANDS];
   uint32_t lists[OPERANDS];
-  in[0] = bb_safe_list_significand(level, pair, type);
+  uint32_t first = pair->ones ? 0 : 1;
+  if (first) in[0] = pair->significand;
   operands(pair, lists, type);
-  const bb_expr *sum = bb_safe_sum_expr(level, pair->count, pair->exponent, 1, in);
+  const bb_expr *sum = bb_safe_sum_expr(level, pair->count, pair->exponent, first, in);
   if (!sum) sum = bb_expr_const(level->safety->program, BB_F32, 0);
-  pair->wide =
-      bb_safe_in_loops(level, sum, pair->count + 1, in, lists, typed(level, type, sum->dtype));
+  pair->wide = bb_safe_in_loops(level, sum, first + pair->count, in, lists + 1 - first,
+                                typed(level, type, sum->dtype));
   pair->has_wide = true;
   return pair->wide;
 }

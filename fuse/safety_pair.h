@@ -74,7 +74,9 @@ struct bb_safety {
   bb_arena *arena;
   bb_scalar_walk *walk;
   uint32_t tensors;
-  uint32_t *wide;          /* by tensor: 1 + the local tensor with its exponent; 0: it is plain */
+  /* By tensor: 1 + the local tensor with its exponent, which is the tensor itself where all its significands are 1; 0: it is
+   * plain. */
+  uint32_t *wide;
   bool *carried;           /* by tensor: a local one that may be stored as a pair */
   bb_safe_reader **reader; /* by tensor: who reads it, of the programs learned */
   const char *refused;     /* why a program could not be made safe */
