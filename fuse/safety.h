@@ -36,8 +36,8 @@ void bb_safety_learn(bb_safety *safety, const bb_graph *root);
 
 /* The program with pairs: a graph of its own, or, where nothing has to be done, `root`.  Requires:
  * it was learned.  Keeps: inputs and outputs, serials of the nodes that stay, every value where the
- * program does not overflow (up to rounding).  Programs may come to hand each other exponents in
- * new local tensors. */
+ * program does not overflow (up to rounding).  Programs may come to hand each other exponents, in
+ * new local tensors or in those that they had. */
 bb_graph *bb_safety_make(bb_safety *safety, bb_graph *root);
 
 /* The same for one program by itself, which shares no local tensor with others. */

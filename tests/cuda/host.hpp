@@ -9,7 +9,7 @@
  */
 #pragma once
 
-/* C's own headers, where the library is GNU's: what its C++ has around them takes longer to read than a kernel to compile. */
+/* C's own headers, where the library is GNU's: to read what its C++ has around them is a third of compiling a kernel. */
 #define _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 #include <math.h>
 #include <stdint.h>
