@@ -64,10 +64,11 @@ typedef struct bb_cuda_list {
   bb_tile_stmt *const *stmt;
 } bb_cuda_list;
 
-/* A statement of a list; `old` belongs to the iteration before. */
+/* A statement of a list; `old` belongs to the iteration before; `when`: the condition, as text, that it runs on, NULL: always. */
 typedef struct bb_cuda_item {
   const bb_tile_stmt *stmt;
   bool old;
+  const char *when;
 } bb_cuda_item;
 
 /* What is done at one place of a list's code. */
@@ -236,7 +237,14 @@ typedef enum bb_cuda_place {
   BB_LIST_END,
   BB_LIST_PLAIN
 } bb_cuda_place;
-void bb_cuda_list_code(bb_cuda *e, bb_cuda_place place, uint32_t stretch, bool copier);
+/* Stretches of the serial loop that are one in the code; which of several is at hand, `part` says, as text. */
+typedef struct bb_cuda_stretches {
+  uint32_t first, count;
+  const char *part;
+} bb_cuda_stretches;
+void bb_cuda_list_code(bb_cuda *e, bb_cuda_place place, bb_cuda_stretches stretches, bool copier);
+/* May two stretches be one in the code?  They have the same statements, but for maps of what lies in registers. */
+bool bb_cuda_may_be_one(const bb_cuda *e, uint32_t stretch, uint32_t other);
 /* Behind a loop whose products lag: until they have ended, and what they read is released. */
 void bb_cuda_end_lag(bb_cuda *e);
 /* A list on its own: no products are in flight before or behind it. */

@@ -261,24 +261,12 @@ static void put_old(bb_cuda *e) {
   bb_cuda_line(e, "%s = %s;", old_name(e), serial_name(e));
 }
 
-static const char *stretch_code(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier) {
-  bb_buffer *out = e->out, code = {.arena = e->arena};
-  e->out = &code;
-  bb_cuda_list_code(e, list, i, copier);
-  e->out = out;
-  return code.length ? code.data : "";
-}
-
-/* How many stretches from i on have the same code: their iterations are of one loop, as most of a compiler's time is by the
- * body.  A copier's is short. */
-static uint32_t alike_from(bb_cuda *e, uint32_t i, bb_cuda_place list, bool copier) {
+/* How many stretches from i on are one loop in the code, as most of a compiler's time is by the body.  A copier's is short. */
+static uint32_t alike_from(bb_cuda *e, uint32_t i, bool copier) {
   const bb_tile_stretch *s = e->serial->stretch;
   uint32_t next = i + 1;
-  if (copier || !s[i].to || next == e->serial->stretches) return 1;
-  const char *code = stretch_code(e, i, list, copier);
-  while (next < e->serial->stretches && s[next].to &&
-         strcmp(code, stretch_code(e, next, list, copier)) == 0)
-    next++;
+  if (copier || !s[i].to) return 1;
+  while (next < e->serial->stretches && s[next].to && bb_cuda_may_be_one(e, i, next)) next++;
   return next - i;
 }
 
@@ -335,7 +323,7 @@ static void put_stretch(bb_cuda *e, uint32_t i, uint32_t alike, bb_cuda_place li
                               end, n, step));
     }
   }
-  bb_cuda_list_code(e, list, i, copier);
+  bb_cuda_list_code(e, list, (bb_cuda_stretches){i, alike, part}, copier);
   if (e->stages) put_old(e);
   close(e);
   if (s->to && e->marks) close(e);
@@ -344,16 +332,18 @@ static void put_stretch(bb_cuda *e, uint32_t i, uint32_t alike, bb_cuda_place li
 
 static void put_stretches(bb_cuda *e, uint32_t from, bb_cuda_place list, bool copier) {
   for (uint32_t i = from, alike; i < e->serial->stretches; i += alike) {
-    alike = alike_from(e, i, list, copier);
+    alike = alike_from(e, i, copier);
     put_stretch(e, i, alike, list, copier);
   }
 }
+
+static const bb_cuda_stretches FIRST = {0, 1, NULL};
 
 /* The loop's first iteration, alone or beside the end of the one before. */
 static void put_begin(bb_cuda *e, bb_cuda_place list, bool copier) {
   put_first(e, names_of_bounds(e, copier));
   if (!copier) bb_cuda_pass_over(e, 0);
-  bb_cuda_list_code(e, list, 0, copier);
+  bb_cuda_list_code(e, list, FIRST, copier);
   if (!copier) bb_cuda_pass_over(e, 1);
   put_old(e);
 }
@@ -362,7 +352,7 @@ static void put_begin(bb_cuda *e, bb_cuda_place list, bool copier) {
 static void put_staged(bb_cuda *e, bool copier) {
   put_begin(e, BB_LIST_BEGIN, copier);
   put_stretches(e, 1, BB_LIST_STEADY, copier);
-  bb_cuda_list_code(e, BB_LIST_END, 0, copier);
+  bb_cuda_list_code(e, BB_LIST_END, FIRST, copier);
 }
 
 static void put_plain(bb_cuda *e, bool copier) {
@@ -407,7 +397,7 @@ static void put_rotated(bb_cuda *e, bool copier) {
   put_begin(e, BB_LIST_JOIN, copier);
   e->depth--;
   open(e, "} else {");
-  bb_cuda_list_code(e, BB_LIST_END, 0, copier);
+  bb_cuda_list_code(e, BB_LIST_END, FIRST, copier);
   close(e);
   e->old_variable = plain;
   close(e);

@@ -118,9 +118,18 @@ static void put_cast(writer *w, const bb_expr *x) {
   }
 }
 
+/* Is it made of places alone, in 32 bits? */
+static bool is_of_places(const bb_expr *x) {
+  bool is = x->op != BB_X_CAST && !bb_dtype_is_float(x->dtype);
+  if (x->op == BB_X_CONST) is = is && fabs(x->number) <= 0x1p30;
+  if (x->op == BB_X_ARG) is = x->index >= BB_TILE_VARIABLE;
+  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++) is = is && is_of_places(x->a[i]);
+  return is;
+}
+
 /* The lesser or greater of two integers: elements may be of 64 bits, and coordinates beside them are of 32. */
 static void put_bound(writer *w, const char *name, const bb_expr *x) {
-  if (!w->stmt || x->dtype != BB_I64) {
+  if (!w->stmt || x->dtype != BB_I64 || is_of_places(x)) {
     put_call(w, name, x);
     return;
   }

@@ -3,39 +3,66 @@
  */
 #include "emit_sm90.h"
 
-static void add(bb_cuda *e, bb_cuda_item *item, uint32_t *count, const bb_tile_stmt *stmt,
-                bool old) {
+static void add(bb_cuda *e, bb_cuda_item *item, uint32_t *count, const bb_tile_stmt *stmt, bool old,
+                const char *when) {
   if (*count == 96) bb_cuda_refuse(e, stmt, "a list too long");
-  item[(*count)++] = (bb_cuda_item){stmt, old};
+  item[(*count)++] = (bb_cuda_item){stmt, old, when};
 }
 
 static void add_list(bb_cuda *e, bb_cuda_item *item, uint32_t *count, const bb_cuda_list *list,
                      bool old) {
-  for (uint32_t i = 0; i < list->count; i++) add(e, item, count, list->stmt[i], old);
+  for (uint32_t i = 0; i < list->count; i++) add(e, item, count, list->stmt[i], old, NULL);
 }
 
-/* Statements of the serial loop: of stage 0 in a stretch, or of the later stage. */
+/* Is it a map of what lies in registers?  Nothing waits for it, nothing is freed behind it. */
+static bool is_of_registers(const bb_cuda *e, const bb_tile_stmt *s) {
+  bool is = s->kind == BB_TILE_MAP && e->p->tile[s->result].place == BB_PLACE_REGISTERS;
+  for (uint32_t i = 0; i < s->operands; i++)
+    is = is && e->p->tile[s->operand[i]].place == BB_PLACE_REGISTERS;
+  return is;
+}
+
+bool bb_cuda_may_be_one(const bb_cuda *e, uint32_t stretch, uint32_t other) {
+  bool may = true;
+  for (uint32_t i = 0; i < e->serial->body.count; i++) {
+    const bb_tile_stmt *s = e->serial->body.stmt[i];
+    bool differ = s->stretches && (s->stretches >> stretch & 1) != (s->stretches >> other & 1);
+    may = may && (!differ || is_of_registers(e, s));
+  }
+  return may;
+}
+
+/* Whether a statement runs in the stretch at hand, as text; NULL: in all of them. */
+static const char *when_of(const bb_cuda *e, const bb_tile_stmt *s, bb_cuda_stretches at) {
+  uint32_t all = ((1u << at.count) - 1) << at.first, in = s->stretches & all, out = all & ~in;
+  if (!s->stretches || !out) return NULL;
+  if (!(in & (in - 1))) return bb_arena_printf(e->arena, "%s == %d", at.part, __builtin_ctz(in));
+  if (!(out & (out - 1))) return bb_arena_printf(e->arena, "%s != %d", at.part, __builtin_ctz(out));
+  return bb_arena_printf(e->arena, "%#x >> %s & 1", in, at.part);
+}
+
+/* Statements of the serial loop: of stage 0 in some stretches, or of the later stage. */
 static void add_stage(bb_cuda *e, bb_cuda_item *item, uint32_t *count, bool late,
-                      uint32_t stretch) {
+                      bb_cuda_stretches at) {
   for (uint32_t i = 0; i < e->serial->body.count; i++) {
     const bb_tile_stmt *s = e->serial->body.stmt[i];
     if (late && s->stage && s->stretches)
       bb_cuda_refuse(e, s, "a late statement of some stretches only");
     if ((s->stage > 0) != late) continue;
-    if (!late && s->stretches && !(s->stretches >> stretch & 1)) continue;
-    add(e, item, count, s, late);
+    if (!late && s->stretches && !(s->stretches >> at.first & ((1u << at.count) - 1))) continue;
+    add(e, item, count, s, late, when_of(e, s, at));
   }
 }
 
-static const bb_cuda_item *items_of(bb_cuda *e, bb_cuda_place place, uint32_t stretch,
+static const bb_cuda_item *items_of(bb_cuda *e, bb_cuda_place place, bb_cuda_stretches stretches,
                                     uint32_t *count) {
   bb_cuda_item *item = BB_NEW(e->arena, bb_cuda_item, 96);
   *count = 0;
   if (place == BB_LIST_STEADY || place == BB_LIST_JOIN || place == BB_LIST_END)
-    add_stage(e, item, count, true, 0);
+    add_stage(e, item, count, true, stretches);
   if (place == BB_LIST_JOIN || place == BB_LIST_END) add_list(e, item, count, &e->after, true);
   if (place == BB_LIST_JOIN || place == BB_LIST_BEGIN) add_list(e, item, count, &e->before, false);
-  if (place != BB_LIST_END) add_stage(e, item, count, false, stretch);
+  if (place != BB_LIST_END) add_stage(e, item, count, false, stretches);
   return item;
 }
 
@@ -53,6 +80,18 @@ static bool is_read_at_once(const bb_cuda *e, uint32_t acts, const bb_cuda_act *
          a[i + 1].kind == BB_ACT_RELEASE && a[i + 1].tile == s->operand[0];
 }
 
+static void put_run(bb_cuda *e, const bb_cuda_item *item) {
+  if (item->when) {
+    bb_cuda_line(e, "if (%s) {", item->when);
+    e->depth++;
+  }
+  bb_cuda_stmt(e, item->stmt);
+  if (item->when) {
+    e->depth--;
+    bb_cuda_line(e, "}");
+  }
+}
+
 static void put_act(bb_cuda *e, const bb_cuda_act *a, const bb_cuda_item *item) {
   const bb_cuda_tile *t = &e->tile[a->tile];
   const char *at = e->warps ? "[my_warp]" : t->parts > 1 ? "[group]" : "";
@@ -64,7 +103,7 @@ static void put_act(bb_cuda *e, const bb_cuda_act *a, const bb_cuda_item *item) 
   case BB_ACT_ARRIVED:
     bb_cuda_line(e, "tl::ring_wait(sync.%s%s, %s_ring);", t->name, at, t->name);
     break;
-  case BB_ACT_RUN: bb_cuda_stmt(e, item[a->item].stmt); break;
+  case BB_ACT_RUN: put_run(e, &item[a->item]); break;
   case BB_ACT_WAIT: bb_cuda_line(e, "tl::mma_wait<%u>();", a->count); break;
   case BB_ACT_PIN: {
     const bb_tile_stmt *s = item[a->item].stmt;
@@ -196,9 +235,9 @@ static void put_list(bb_cuda *e, uint32_t count, const bb_cuda_item *item, bool 
   }
 }
 
-void bb_cuda_list_code(bb_cuda *e, bb_cuda_place place, uint32_t stretch, bool copier) {
+void bb_cuda_list_code(bb_cuda *e, bb_cuda_place place, bb_cuda_stretches stretches, bool copier) {
   uint32_t count;
-  const bb_cuda_item *item = items_of(e, place, stretch, &count);
+  const bb_cuda_item *item = items_of(e, place, stretches, &count);
   bool turns = e->p->turns && (place == BB_LIST_STEADY || place == BB_LIST_JOIN);
   bool lags = e->lags && place == BB_LIST_PLAIN;
   if (e->turns) bb_cuda80_turn(e);

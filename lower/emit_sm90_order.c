@@ -166,7 +166,7 @@ static uint32_t choose(const list *l) {
   uint32_t best = BB_NONE, best_rank = 0;
   for (uint32_t i = 0; i < l->count; i++) {
     if (l->done[i] || !is_ready(l, i)) continue;
-    uint32_t rank = 2 * rank_of(l, i) + (l->item[i].stmt->kind == BB_TILE_IF);
+    uint32_t rank = 2 * rank_of(l, i) + (l->item[i].when || l->item[i].stmt->kind == BB_TILE_IF);
     if (best == BB_NONE || rank < best_rank) best = i, best_rank = rank;
   }
   return best;

@@ -88,6 +88,9 @@ void bb_gpu_partials(bb_gpu *g); /* sums in lanes' parts until they are read */
 void bb_gpu_fills(bb_gpu *g);     /* fillings of what is that already */
 void bb_gpu_stretches(bb_gpu *g); /* loops by where masks are true */
 
+/* gpu_ends.c: masks compared with where columns of a row begin and end */
+void bb_gpu_ends(bb_gpu *g);
+
 /* gpu_place.c, gpu_grid.c */
 void bb_gpu_orient(bb_gpu *g); /* operands of products lie as memory does */
 void bb_gpu_hoist(bb_gpu *g, bb_tile_body *core, uint32_t *loop); /* loads out of the loop there */

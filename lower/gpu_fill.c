@@ -10,22 +10,6 @@
 
 /* --- fillings that change nothing --- */
 
-typedef struct mask {
-  const bb_expr *condition; /* named */
-  uint32_t tile;
-  double fill;
-} mask;
-
-/* tile = select(condition, tile, fill) */
-static bool is_filling(const bb_gpu *g, const bb_tile_stmt *s, mask *m) {
-  if (s->kind != BB_TILE_MAP || !bb_expr_uses_coord(s->expr)) return false;
-  const bb_expr *e = bb_tile_named(g->p, s);
-  if (e->op != BB_X_SELECT || e->a[2]->op != BB_X_CONST) return false;
-  if (e->a[1]->op != BB_X_ARG || e->a[1]->index != BB_TILE_NAMED + s->result) return false;
-  *m = (mask){e->a[0], s->result, e->a[2]->number};
-  return true;
-}
-
 static const bb_expr *number(const bb_gpu *g, double value) {
   return bb_expr_const(g->p->home, BB_F32, value);
 }
@@ -90,8 +74,8 @@ static bool fills_beyond(const bb_gpu *g, const bb_tile_stmt *load, const bb_til
 
 /* Is what the statement before made of a tile that the same condition filled already the filling? */
 static bool is_filled(const bb_gpu *g, const bb_tile_body *body, uint32_t at) {
-  mask m, earlier;
-  if (!is_filling(g, body->stmt[at], &m) || at == 0) return false;
+  bb_mask_filling m, earlier;
+  if (!bb_mask_fills(g, body->stmt[at], &m) || at == 0) return false;
   uint32_t made = at;
   while (made > 0 && !bb_tile_writes(body->stmt[made - 1], m.tile)) made--;
   if (made-- == 0 || body->stmt[made]->kind != BB_TILE_MAP) return false;
@@ -105,7 +89,7 @@ static bool is_filled(const bb_gpu *g, const bb_tile_body *body, uint32_t at) {
       const bb_expr *e = expanded(g, body, made, bb_tile_named(g->p, map), x);
       if (always_is(g, bb_tile_replace(g->p, e, x, pad), m.fill)) return true;
     }
-    if (k == 0 || !is_filling(g, body->stmt[k - 1], &earlier)) continue;
+    if (k == 0 || !bb_mask_fills(g, body->stmt[k - 1], &earlier)) continue;
     if (earlier.condition != m.condition || body->stmt[k - 1]->at[0] != body->stmt[at]->at[0] ||
         body->stmt[k - 1]->at[1] != body->stmt[at]->at[1])
       continue;
@@ -120,9 +104,9 @@ static bool is_filled(const bb_gpu *g, const bb_tile_body *body, uint32_t at) {
 /* A filling right behind another of the same tile and number, whose condition implies its own. */
 static bool is_implied(const bb_gpu *g, const bb_affine_scope *scope, const bb_tile_body *body,
                        uint32_t at) {
-  mask m, earlier;
-  if (at == 0 || !is_filling(g, body->stmt[at], &m) ||
-      !is_filling(g, body->stmt[at - 1], &earlier) || earlier.tile != m.tile ||
+  bb_mask_filling m, earlier;
+  if (at == 0 || !bb_mask_fills(g, body->stmt[at], &m) ||
+      !bb_mask_fills(g, body->stmt[at - 1], &earlier) || earlier.tile != m.tile ||
       memcmp(&earlier.fill, &m.fill, sizeof m.fill) != 0)
     return false;
   bb_mask_linear d = bb_mask_comparison(m.condition, true);

@@ -41,6 +41,15 @@ bb_mask_linear bb_mask_comparison(const bb_expr *c, bool holds) {
   return holds == (c->op == BB_X_LT) ? linear_add(d, -1, one) : d;
 }
 
+bool bb_mask_fills(const bb_gpu *g, const bb_tile_stmt *s, bb_mask_filling *filling) {
+  if (s->kind != BB_TILE_MAP || !bb_expr_uses_coord(s->expr)) return false;
+  const bb_expr *e = bb_tile_named(g->p, s);
+  if (e->op != BB_X_SELECT || e->a[2]->op != BB_X_CONST) return false;
+  if (!bb_tile_is_name(e->a[1], s->result)) return false;
+  *filling = (bb_mask_filling){e->a[0], s->result, e->a[2]->number};
+  return true;
+}
+
 bool bb_mask_implies(const bb_affine_scope *scope, const bb_tile_stmt *s, const bb_expr *c,
                      bb_mask_linear d) {
   if (c->op == BB_X_AND)

@@ -6,6 +6,7 @@
 
 #include "affine.h"
 #include "gpu.h"
+#include "tile_edit.h"
 
 /* A side of a comparison as row * by[0] + col * by[1] + rest; not `is`: it is none. */
 typedef struct bb_mask_linear {
@@ -16,6 +17,14 @@ typedef struct bb_mask_linear {
 
 /* A comparison, or its opposite, as 0 <= what is given. */
 bb_mask_linear bb_mask_comparison(const bb_expr *comparison, bool holds);
+
+/* A map tile = select(condition, tile, fill) by coordinates; the condition is named. */
+typedef struct bb_mask_filling {
+  const bb_expr *condition;
+  uint32_t tile;
+  double fill;
+} bb_mask_filling;
+bool bb_mask_fills(const bb_gpu *g, const bb_tile_stmt *s, bb_mask_filling *filling);
 
 /* Does the condition say that d is not negative, in rows below their limit?  What stands in rows beyond is
  * left out where the tile is stored, or filled before anything is folded over rows. */

@@ -20,6 +20,7 @@
  *   side                     results whose rows are the columns of what warp groups make
  *   lazy, partials           folds as the loop's stretches let them be
  *   rows                     blocks of rows that several rows of an image fill
+ *   ends                     masks as where a row's columns begin and end
  *   place                    memories, stages, roles, the grid
  *   split                    folds in parts, of which a cluster's blocks make one each; or
  *   slices                   extents that a launch may have less of (slice.h): threads that store parts have no registers for the
@@ -74,6 +75,7 @@ static bb_gpu rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, boo
     bb_gpu_unmask(&g);
     bool several = !g.warps && bb_rows_fill(tile, ROWS);
     if (g.several && !several) bb_gpu_refuse(&g, "no rows of an image that fill a block");
+    bb_gpu_ends(&g);
     bb_gpu_place(&g);
     if (split)
       bb_gpu_split(&g);
