@@ -53,7 +53,8 @@ typedef struct bb_misc_port {
   bb_dtype dtype;
   uint32_t rank; /* the model's shape */
   const bb_extent *const *shape;
-  uint32_t axes; /* its dims in storage order, outer to inner, as bb_tensor.axis */
+  /* Its dims in storage order, outer to inner, as bb_tensor.axis.  An operand may lack some of them: it is the same along those. */
+  uint32_t axes;
   const bb_dim *axis;
 } bb_misc_port;
 

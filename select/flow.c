@@ -151,13 +151,27 @@ static void settle_misc_result(bb_flow *flow, uint32_t n, uint32_t port) {
       out ? out->axis : level_order(flow->scratch, bb_type_of(flow->graph, value));
 }
 
+/* Those of a port's axes that a value has, which may be read again along others: their number. */
+static uint32_t axes_had(const bb_flow *flow, const bb_type *type, const bb_misc_port *port,
+                         const bb_dim **had) {
+  bb_dim *own = BB_NEW(flow->scratch, bb_dim, port->axes);
+  uint32_t count = 0;
+  for (uint32_t a = 0; a < port->axes; a++) {
+    bool has = false;
+    for (uint32_t i = 0; i < type->rank; i++) has |= type->level[i].dim == port->axis[a];
+    if (has) own[count++] = port->axis[a];
+  }
+  *had = own;
+  return count;
+}
+
 static void settle_misc_operand(bb_flow *flow, uint32_t n, uint32_t port) {
   const bb_misc *misc = flow->graph->node[n]->misc;
   bb_value src = bb_src(flow->graph, n, port);
   const bb_type *type = bb_type_of(flow->graph, src);
   const bb_misc_port *in = misc_port(misc->in, misc->nin, port);
   const bb_dim *order = in ? in->axis : level_order(flow->scratch, type);
-  uint32_t axes = in ? in->axes : type->rank;
+  uint32_t axes = in ? axes_had(flow, type, in, &order) : type->rank;
   if (ask_order(flow, src, axes, order)) return;
   if (is_whole_tensor(flow, bb_flow_at(flow, src)->access, axes, order)) return;
   if (type->rank == axes && axes > 1)

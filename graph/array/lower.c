@@ -47,6 +47,7 @@ void bb_array_lower(bb_array *array, bb_units units) {
   bb_ix_find_pads(array->index);
   if (units.bytes && !array->program->strict) bb_ix_multiply_bytes(array->index);
   bb_ix_multiply_narrow(array->index, units.narrow);
+  bb_ix_spread_less(array->index);
   bb_ix_narrow_indices(array->index);
   bb_ix_sum_along_rows(array->index);
   if (units.lines && !array->program->strict) bb_ix_see_lines(array->index);

@@ -69,6 +69,8 @@ void bb_ix_find_pads(bb_ix *ix);
 void bb_ix_order_products(bb_ix *ix);
 /* narrow.c: products of what was widened from 16 bits, of 16 bits; `constants`: those too that are widened at load */
 void bb_ix_multiply_narrow(bb_ix *ix, bool constants);
+/* spread.c: what operators pick by without the axes that it is the same along */
+void bb_ix_spread_less(bb_ix *ix);
 /* indices.c: places that operators pick by, which a kernel computes, in 32 bits */
 void bb_ix_narrow_indices(bb_ix *ix);
 /* bytes.c: products of what was scaled from bytes, of integers */

@@ -355,10 +355,12 @@ static bool out_of_order(bb_lower *l, uint32_t value, const uint32_t *index, con
   return false;
 }
 
-/* The dim of every axis of a port or output, as the value's type has it. */
+/* The dim of every axis of a port or output, as the value's type has it; of one that the value lacks, its class's. */
 static bb_dim *storage_dims(bb_lower *l, bb_arena *arena, const bb_ix_operand *in,
-                            const bb_placed *p, uint32_t axes) {
+                            const bb_placed *p, uint32_t axes, const bb_dim *class) {
   bb_dim *dim = BB_NEW(arena, bb_dim, axes);
+  bool lacks = bb_ix_rank(l->ix, in->value) < axes;
+  for (uint32_t k = 0; k < axes && lacks; k++) dim[k] = bb_lower_dim(l, class[k], BB_ROLE_LOOP);
   for (uint32_t a = 0; a < bb_ix_rank(l->ix, in->value); a++)
     dim[in->index[a]] = bb_lower_dim(l, bb_ix_axis(l->ix, in->value, a), p->role[a]);
   return dim;
@@ -387,7 +389,7 @@ void bb_lower_misc(bb_lower *l, bb_ix_node *node) {
     bb_placed *p = bb_lower_any(l, operand->value);
     if (out_of_order(l, operand->value, operand->index, p)) p = bb_lower_copy(l, node, slot, NULL);
     src[slot++] = p->src;
-    in[i].axis = storage_dims(l, arena, operand, p, in[i].axes);
+    in[i].axis = storage_dims(l, arena, operand, p, in[i].axes, misc->in[i].axis);
   }
   uint32_t at = bb_node_add(l->root, BB_NODE_MISC, node->nin, node->nout);
   for (uint32_t i = 0, port = 0; i < misc->nout; i++) {
@@ -425,7 +427,7 @@ void bb_lower_output(bb_lower *l, bb_ix_node *node) {
     p = bb_lower_copy(l, node, 0, NULL);
   l->stored[in->value] = true;
   bb_index *index = BB_NEW(l->scratch, bb_index, node->indices);
-  const bb_dim *dim = storage_dims(l, l->scratch, in, p, node->indices);
+  const bb_dim *dim = storage_dims(l, l->scratch, in, p, node->indices, node->dim);
   for (uint32_t a = 0; a < node->indices; a++) index[a] = (bb_index){BB_INDEX_DIM, dim[a], 0, 1};
   bb_piece piece = {.source = l->output[node->at], .rank = node->indices, .index = index};
   bb_access access = {.joined = BB_NO_DIM, .count = 1, .piece = &piece};

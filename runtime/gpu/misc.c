@@ -1,6 +1,8 @@
 /* misc.c - misc nodes on a GPU: which kernel, where operands lie, and the launches. */
 #include "misc_parts.h"
 
+#include "../model/steps.h"
+
 #include <string.h>
 
 enum { OPERANDS = 3 };
@@ -242,12 +244,15 @@ static bool lies_so(const bb_gpu_binding *b, const bb_plan_operand *o) {
 
 /* May the node's kernel step through the only piece that there is?  Neither what is spread along an axis nor what lies turned is
  * written out for it then. */
-static bool has_steps(const bb_gpu_binding *b, const bb_plan_operand *o) {
-  bool has = b->misc->kind == BB_GPU_ALONG && o->pieces == 1 && o->joined == BB_NONE;
-  has = has && o->axes == o->rank;
-  for (uint32_t a = 0; has && a < o->rank; a++)
-    has = extent_of(b, o->shape[a]) == extent_of(b, o->extent[a]);
-  return has;
+static bool has_steps(const bb_gpu_binding *b, const bb_plan_operand *o, int64_t *step) {
+  int64_t extent[BB_PLAN_RANK], stride[BB_PLAN_RANK], shape[BB_PLAN_RANK];
+  if (b->misc->kind != BB_GPU_ALONG || o->pieces != 1 || o->joined != BB_NONE) return false;
+  for (uint32_t a = 0; a < o->axes; a++) {
+    extent[a] = extent_of(b, o->extent[a]);
+    stride[a] = number_of(b, &o->piece[0].stride[a]);
+  }
+  for (uint32_t a = 0; a < o->rank; a++) shape[a] = extent_of(b, o->shape[a]);
+  return bb_steps_by(o->axes, extent, stride, o->rank, shape, step);
 }
 
 /* --- what is put together --- */
@@ -301,7 +306,8 @@ static size_t line_of(size_t bytes) {
 /* Bytes of scratch that an operand takes; 0: none. */
 static size_t room_of(const bb_gpu_binding *b, const bb_plan_operand *o) {
   piece_axes p;
-  if (lies_so(b, o) || has_steps(b, o)) return 0;
+  int64_t step[BB_PLAN_RANK];
+  if (lies_so(b, o) || has_steps(b, o, step)) return 0;
   return line_of((size_t)whole_of(b, o, &p) * bb_dtype_bytes(o->dtype));
 }
 
@@ -330,9 +336,10 @@ static bb_gpu_array bring(const bb_gpu_binding *b, uint32_t i, void *const *data
   bb_gpu_array a = array_of(b, o, so ? end_of(b->misc, o) : NULL);
   a.data = (bb_gpu_pointer)(uintptr_t)data[o->piece[0].tensor];
   if (so) return a;
-  if (has_steps(b, o)) {
+  int64_t step[BB_PLAN_RANK];
+  if (has_steps(b, o, step)) {
     int64_t offset = number_of(b, &o->piece[0].offset);
-    for (uint32_t k = 0; k < o->rank; k++) a.stride[k] = number_of(b, &o->piece[0].stride[k]);
+    memcpy(a.stride, step, o->rank * sizeof *step);
     a.data += (uint64_t)(offset * (int64_t)bb_dtype_bytes(o->dtype));
     return a;
   }

@@ -182,14 +182,14 @@ void bb_run_input(bb_run *run, const bb_node *node, bb_datum *out);
 void bb_run_output(bb_run *run, const bb_node *node, bb_instance *at, uint32_t index);
 void bb_run_view(bb_run *run, const bb_node *node, bb_instance_node *at);
 /* Reads an access of program tensors into a new row-major buffer over `axis`: the operand of a misc
- * step. */
+ * step.  Along dims that the access does not name all elements are alike. */
 double *bb_read_access(bb_run *run, const bb_node *node, const bb_access *access, uint32_t axes,
                        const bb_dim *axis, size_t *count);
 /* A row-major buffer over `axis` as a value of the type of `out`: a window. */
 void bb_dense_as_value(bb_run *run, const bb_node *node, double *data, uint32_t axes,
                        const bb_dim *axis, bb_datum *out);
 /* The other way: the elements of a value in a row-major buffer over `axis`, whose dims are those of
- * its levels. */
+ * its levels; along others, all elements are alike. */
 double *bb_value_as_dense(bb_run *run, const bb_node *node, const bb_datum *value, uint32_t axes,
                           const bb_dim *axis, size_t *count);
 

@@ -413,8 +413,37 @@ void bb_dense_as_value(bb_run *run, const bb_node *node, double *data, uint32_t 
             false);
 }
 
-double *bb_value_as_dense(bb_run *run, const bb_node *node, const bb_datum *value, uint32_t axes,
-                          const bb_dim *axis, size_t *count) {
+/* A row-major buffer over those axes that are `had`, again for each place of the others. */
+static double *spread(bb_run *run, uint32_t axes, const bb_dim *axis, const bool *had,
+                      const double *from, size_t *count) {
+  double *data = new_dense(run, axes, axis, count);
+  int64_t step[MOST_AXES], at[MOST_AXES] = {0}, own = 1, place = 0;
+  for (uint32_t i = axes; i-- > 0;) {
+    step[i] = had[i] ? own : 0;
+    own *= had[i] ? bb_run_extent(run, axis[i]) : 1;
+  }
+  for (size_t k = 0; k < *count; k++) {
+    data[k] = from[place];
+    for (uint32_t i = axes; i-- > 0;) {
+      place += step[i];
+      if (++at[i] < bb_run_extent(run, axis[i])) break;
+      place -= step[i] * at[i];
+      at[i] = 0;
+    }
+  }
+  return data;
+}
+
+/* The axes that are `had`, in order; their number. */
+static uint32_t take_had(uint32_t axes, const bb_dim *axis, const bool *had, bb_dim *own) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < axes; i++)
+    if (had[i]) own[count++] = axis[i];
+  return count;
+}
+
+static double *all_as_dense(bb_run *run, const bb_node *node, const bb_datum *value, uint32_t axes,
+                            const bb_dim *axis, size_t *count) {
   bb_span level[BB_INTERP_LEVELS];
   bb_datum window = {.type = value->type, .level = level};
   double *data = new_dense(run, axes, axis, count);
@@ -424,16 +453,42 @@ double *bb_value_as_dense(bb_run *run, const bb_node *node, const bb_datum *valu
   return data;
 }
 
+double *bb_value_as_dense(bb_run *run, const bb_node *node, const bb_datum *value, uint32_t axes,
+                          const bb_dim *axis, size_t *count) {
+  bool had[MOST_AXES] = {false};
+  bb_dim own[MOST_AXES] = {0};
+  if (axes > MOST_AXES) refuse(run, node, "an operand of too many axes");
+  for (uint32_t i = 0; i < axes; i++)
+    for (uint32_t k = 0; k < value->type->rank; k++) had[i] |= value->type->level[k].dim == axis[i];
+  uint32_t number = take_had(axes, axis, had, own);
+  double *data = all_as_dense(run, node, value, number, own, count);
+  return number == axes ? data : spread(run, axes, axis, had, data, count);
+}
+
+static bool names(const bb_access *access, bb_dim dim) {
+  bool does = access->joined == dim;
+  for (uint32_t p = 0; p < access->count; p++)
+    for (uint32_t i = 0; i < access->piece[p].rank; i++)
+      for (uint32_t k = 0; k < bb_index_dims(&access->piece[p].index[i]); k++)
+        does |= bb_index_dim(&access->piece[p].index[i], k) == dim;
+  return does;
+}
+
 double *bb_read_access(bb_run *run, const bb_node *node, const bb_access *access, uint32_t axes,
                        const bb_dim *axis, size_t *count) {
   /* As a value of a type that lists its axes in storage order. */
   bb_level levels[MOST_AXES];
   bb_span spans[BB_INTERP_LEVELS];
-  if (axes > BB_INTERP_LEVELS) refuse(run, node, "an operand of too many axes");
-  for (uint32_t i = 0; i < axes; i++) levels[i] = (bb_level){axis[i], BB_AXIS_NONE};
-  bb_type type = {.item = {BB_F64, BB_NO_DIM, BB_NO_DIM}, .rank = axes, .level = levels};
+  bool had[MOST_AXES] = {false};
+  bb_dim own[MOST_AXES] = {0};
+  if (axes > BB_INTERP_LEVELS || axes > MOST_AXES) refuse(run, node, "an operand of too many axes");
+  for (uint32_t i = 0; i < axes; i++) had[i] = names(access, axis[i]);
+  uint32_t number = take_had(axes, axis, had, own);
+  for (uint32_t i = 0; i < number; i++) levels[i] = (bb_level){own[i], BB_AXIS_NONE};
+  bb_type type = {.item = {BB_F64, BB_NO_DIM, BB_NO_DIM}, .rank = number, .level = levels};
   bb_datum value = {.type = &type, .level = spans};
   see(run, node, access, from_tensor, NULL, &value);
   bb_count_read(run, &value);
-  return bb_value_as_dense(run, node, &value, axes, axis, count);
+  double *data = all_as_dense(run, node, &value, number, own, count);
+  return number == axes ? data : spread(run, axes, axis, had, data, count);
 }

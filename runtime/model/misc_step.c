@@ -9,6 +9,7 @@
 #include "model.h"
 #include "native.h"
 #include "session.h"
+#include "steps.h"
 
 #include "../interp/interp.h"
 
@@ -263,6 +264,20 @@ static bool lay_whole(const call *c, const bb_plan_operand *o, bb_native_array *
   return !array->room || c->tensor[tensor].rank == o->rank;
 }
 
+/* An operand's only piece, for a kernel that steps through what lies in rows; false: it does not, or this does not. */
+static bool lay_stepped(const call *c, const bb_plan_operand *o, bb_native_array *array) {
+  walk w;
+  if (!bb_native_steps(c->step->misc) || o->pieces != 1 || o->joined != BB_NONE ||
+      !walk_piece(c, o, &o->piece[0], &w) ||
+      !bb_steps_by(w.axes, w.extent, w.stride, array->rank, array->shape, array->step))
+    return false;
+  const uint32_t last = array->rank - 1;
+  array->data = (char *)c->data[o->piece[0].tensor] +
+                number(c, &o->piece[0].offset) * (int64_t)bb_dtype_bytes(o->dtype);
+  array->steps = array->rank && (array->step[last] == 1 || array->shape[last] == 1);
+  return array->steps;
+}
+
 /* Operands and results; false: one of them lies as no native kernel takes it.  Operands that are a part of an array, or several, are
  * brought together. */
 static bool lay(const call *c, uint32_t count, const bb_plan_operand *operand, bool results,
@@ -280,6 +295,7 @@ static bool lay(const call *c, uint32_t count, const bb_plan_operand *operand, b
     if (o->whole && lay_whole(c, o, &array[i])) continue;
     size_t elements = count_of(c, o->axes, o->extent);
     if (results || o->whole || elements != count_of(c, o->rank, o->shape)) return false;
+    if (lay_stepped(c, o, &array[i])) continue;
     array[i].data = bb_arena_array(c->arena, elements + 1, bb_dtype_bytes(o->dtype));
     bring_together(c, o, array[i].data);
   }

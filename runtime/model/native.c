@@ -21,6 +21,10 @@ bb_native_kernel *bb_native_find(const bb_misc *misc) {
   return NULL;
 }
 
+bool bb_native_steps(const bb_misc *misc) {
+  return bb_native_find(misc) == bb_native_gather_elements;
+}
+
 int64_t bb_native_int(const bb_native_call *call, const char *name, int64_t otherwise) {
   for (uint32_t i = 0; i < call->misc->count; i++) {
     const bb_attribute *a = &call->misc->attribute[i];

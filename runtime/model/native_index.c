@@ -196,17 +196,18 @@ typedef struct elements {
   const bb_native_array *data, *index;
   char *to;
   uint32_t along, last;
-  size_t stride[8];     /* of operand 0 */
+  size_t data_step[8], index_step[8];
   size_t count, pieces; /* of a row; that it is divided into */
   atomic_bool refused;
 } elements;
 
-/* Where a row's elements lie, but for the axis and the last. */
-static size_t base_of(const elements *e, const size_t *at) {
-  size_t base = 0;
-  for (uint32_t i = 0; i < e->last; i++)
-    if (i != e->along) base += at[i] * e->stride[i];
-  return base;
+/* Where a row's elements lie, but for the axis and the last, and where its indices do. */
+static void find_base(const elements *e, const size_t *at, size_t *data, size_t *index) {
+  *data = *index = 0;
+  for (uint32_t i = 0; i < e->last; i++) {
+    if (i != e->along) *data += at[i] * e->data_step[i];
+    *index += at[i] * e->index_step[i];
+  }
 }
 
 static void find_row(const elements *e, size_t row, size_t *at) {
@@ -222,22 +223,41 @@ static void next_row(const elements *e, size_t *at) {
 static void gather_rows(void *user, size_t from, size_t to, uint32_t thread) {
   elements *e = user;
   const size_t size = bb_dtype_bytes(e->data->dtype), wide = bb_dtype_bytes(e->index->dtype);
-  const size_t step = e->along != e->last, stride = e->stride[e->along];
+  const size_t step = e->along != e->last ? e->data_step[e->last] : 0;
+  const size_t stride = e->data_step[e->along];
   size_t place[8];
   (void)thread;
   find_row(e, from / e->pieces, place);
   for (size_t task = from; task < to; task++) {
     const size_t row = task / e->pieces, piece = task % e->pieces;
     const size_t first = e->count * piece / e->pieces;
-    const size_t count = e->count * (piece + 1) / e->pieces - first, at = row * e->count + first;
-    const indices x = {(const char *)e->index->data + at * wide, e->data->shape[e->along]};
-    const char *data = (const char *)e->data->data + (base_of(e, place) + first * step) * size;
-    char *result = e->to + at * size;
+    const size_t count = e->count * (piece + 1) / e->pieces - first;
+    size_t base, of_index;
+    find_base(e, place, &base, &of_index);
+    const indices x = {(const char *)e->index->data + (of_index + first) * wide,
+                       e->data->shape[e->along]};
+    const char *data = (const char *)e->data->data + (base + first * step) * size;
+    char *result = e->to + (row * e->count + first) * size;
     const bool fits = wide == sizeof(int64_t)
                           ? gather_row(size, true, &x, count, stride, step, data, result)
                           : gather_row(size, false, &x, count, stride, step, data, result);
     if (!fits) atomic_store_explicit(&e->refused, true, memory_order_relaxed);
     if (piece + 1 == e->pieces) next_row(e, place);
+  }
+}
+
+static void take_steps(const bb_native_array *a, size_t *step) {
+  int64_t dense = 1;
+  for (uint32_t i = a->rank; i-- > 0; dense *= a->shape[i])
+    step[i] = (size_t)(a->steps ? a->step[i] : dense);
+}
+
+/* Names the first index that is out of range. */
+static void refuse_elements(const bb_native_call *call, const elements *e, size_t rows) {
+  size_t place[8] = {0}, base, of_index;
+  for (size_t row = 0; row < rows; row++, next_row(e, place)) {
+    find_base(e, place, &base, &of_index);
+    for (size_t i = 0; i < e->count; i++) place_of(call, of_index + i, e->data->shape[e->along]);
   }
 }
 
@@ -259,8 +279,8 @@ bool bb_native_gather_elements(const bb_native_call *call) {
                 .along = (uint32_t)axis,
                 .last = data->rank - 1,
                 .count = (size_t)index->shape[data->rank - 1]};
-  e.stride[e.last] = 1;
-  for (uint32_t i = e.last; i > 0; i--) e.stride[i - 1] = e.stride[i] * (size_t)data->shape[i];
+  take_steps(data, e.data_step);
+  take_steps(index, e.index_step);
   for (uint32_t i = 0; i <= e.last; i++) {
     if (out->shape[i] != index->shape[i]) return false;
     if (i != e.along && index->shape[i] > data->shape[i]) return false;
@@ -269,7 +289,7 @@ bool bb_native_gather_elements(const bb_native_call *call) {
   if (!e.count) return true;
   e.pieces = (e.count - 1) / ELEMENTS + 1;
   bb_native_share(call, rows * e.pieces, ELEMENTS / (e.count + 1) + 1, gather_rows, &e);
-  if (atomic_load(&e.refused)) refuse_places(call, rows * e.count, data->shape[e.along]);
+  if (atomic_load(&e.refused)) refuse_elements(call, &e, rows);
   return true;
 }
 

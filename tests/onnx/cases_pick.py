@@ -1,7 +1,9 @@
 """What is picked by an index or by its rank: gathers of elements of every width, and the first of lines, at every share of a line."""
 
 import numpy as np
-from case import K, ints, rand, single
+from onnx.helper import make_node as N
+
+from case import K, graph_case, ints, rand, single
 
 WIDTHS = (("bytes", np.bool_), ("halves", np.float16), ("single", np.float32), ("double", np.float64), ("whole", np.int64))
 
@@ -64,7 +66,30 @@ def resized():
         yield single(f"Pick-resize-{name}", "Resize", [x, None, K(np.float32([1, 1, *scales]))], mode="linear", by="runtime")
 
 
+def spread():
+    """Indices that are computed, and the same along some axes; what they pick from, too; and one of both that is asked for itself."""
+    rng = np.random.default_rng(7)
+    shape, names = (2, 3, 5, 7), ["B", 3, "M", 7]
+    for axis in range(4):
+        for name, alike in (("front", (0, 1)), ("between", (1, 2)), ("behind", (3,)), ("all", (0, 1, 2, 3)), ("apart", (0, 2))):
+            of = [1 if d in alike else 4 if d == axis else n for d, n in enumerate(shape)]
+            to = np.array([4 if d == axis else n for d, n in enumerate(shape)])
+            index, x = rng.integers(-9, 9, of), rand(*shape)
+            made = [N("Clip", ["i", "least", "most"], ["c"]), N("Expand", ["c", "to"], ["e"]), N("GatherElements", ["x", "e"], ["y"], axis=axis)]
+            bounds = {"least": np.array(-shape[axis]), "most": np.array(shape[axis] - 1), "to": to}
+            yield graph_case(f"Pick-spread-{name}-{axis}", made, {"x": x, "i": index}, ["y"], bounds, by="runtime")
+            if axis in (1, 3):
+                yield graph_case(f"Pick-spread-{name}-{axis}-open", made, {"x": x, "i": index}, ["y"], bounds, symbols={"x": names}, by="runtime")
+            yield graph_case(f"Pick-spread-{name}-{axis}-kept", made, {"x": x, "i": index}, ["y", "e"], bounds, by="runtime")
+    x, index = rand(5, 1, 7), rng.integers(-7, 7, (5, 3, 4))
+    made = [N("Neg", ["x"], ["n"]), N("Expand", ["n", "to"], ["e"]), N("GatherElements", ["e", "i"], ["y"], axis=2)]
+    yield graph_case("Pick-spread-data", made, {"x": x, "i": index}, ["y"], {"to": np.array([5, 3, 7])}, by="runtime")
+    one = [N("Abs", ["x"], ["n"]), N("Expand", ["n", "to"], ["e"]), N("Mul", ["i", "two"], ["k"]), N("Expand", ["k", "to"], ["j"]), N("GatherElements", ["e", "j"], ["y"], axis=0)]
+    yield graph_case("Pick-spread-both", one, {"x": rand(6, 1), "i": np.array([[0], [2], [-3], [1], [2], [-1]])}, ["y"], {"to": np.array([6, 4]), "two": np.array(2)}, by="runtime")
+
+
 def cases():
     yield from gathers()
+    yield from spread()
     yield from ranks()
     yield from resized()
