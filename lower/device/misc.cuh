@@ -7,7 +7,7 @@
 #pragma once
 #include "simt.cuh"
 
-enum { BB_MISC_AXES = 8, BB_MISC_SPATIAL = 6, BB_MISC_LANES = 32, BB_MISC_SPAN = 4, BB_MISC_NONE = -1 /* no place */ };
+enum { BB_MISC_AXES = 8, BB_MISC_SPATIAL = 6, BB_MISC_LANES = 32, BB_MISC_SPAN = 4, BB_MISC_TURNS = 4, BB_MISC_NONE = -1 /* no place */ };
 
 struct bb_misc_gather_call {
   const void *data, *index;
@@ -16,14 +16,16 @@ struct bb_misc_gather_call {
   int64_t total, count, extent, inner; /* of the result; indices; of the axis; elements at one */
 };
 
-/* What comes out is `rows` of `run` elements, each of `spans` that `width` threads side by side make, BB_MISC_SPAN each. */
+/* What comes out is `rows` of `run` elements, each of `spans` that `width` threads side by side make, BB_MISC_SPAN each; and `again` times
+ * that by the same indices, which a thread looks at once for `turns` of them. */
 struct bb_misc_along_call {
   const void *data, *index;
   void *out;
   int64_t *fault;
   int64_t rows, run, spans, width, extent; /* extent: that indices count */
   int64_t data_step, index_step, step;     /* from one element of a run to the next; from one index to the next */
-  int64_t rank;                            /* of the rows' axes: */
+  int64_t again, turns, data_again, out_again;
+  int64_t rank; /* of the rows' axes: */
   int64_t shape[BB_MISC_AXES], data_steps[BB_MISC_AXES], index_steps[BB_MISC_AXES];
 };
 
@@ -131,13 +133,24 @@ template <class T, class I> BB_DEVICE void bb_misc_gather(const bb_misc_gather_c
   bb_misc_gather_words<bb_16_bytes, I>(by);
 }
 
-/* Elements of a run by one thread; ENDS: some of them may lie beyond it.  Indices first, then what they name: loads of a thread wait
- * for memory together.  W: holds every offset within a run. */
-template <bool ENDS, class T, class I, class W>
-BB_DEVICE void bb_misc_along_span(const bb_misc_along_call &call, const T *data, const I *index, T *out, W first, W width, W run) {
+/* Elements of some runs that go by the same indices: all are loaded before any is stored, which may be where others are to be loaded. */
+template <bool ENDS, int TURNS, class T, class W>
+BB_DEVICE void bb_misc_along_move(const bb_misc_along_call &call, const T *data, const W (&from)[BB_MISC_SPAN], T *out, W first, W width, W run) {
+  T held[TURNS][BB_MISC_SPAN];
+  BB_UNROLL for (int g = 0; g < TURNS; g++)
+    BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++) held[g][e] = data[g * call.data_again + from[e]];
+  BB_UNROLL for (int g = 0; g < TURNS; g++)
+    BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++)
+      if (!ENDS || first + e * width < run) out[g * call.out_again + first + e * width] = held[g][e];
+}
+
+/* Elements of `turns` runs by one thread; ENDS: some of them may lie beyond one.  Indices first, then what they name: loads of a thread
+ * wait for memory together.  W: holds every offset within a run. */
+template <bool AGAIN, bool ENDS, class T, class I, class W>
+BB_DEVICE void bb_misc_along_span(const bb_misc_along_call &call, const T *data, const I *index, T *out, W first, W width, W run, int64_t turns) {
   const W extent = (W)call.extent, data_step = (W)call.data_step, index_step = (W)call.index_step, step = (W)call.step;
   I place[BB_MISC_SPAN];
-  T held[BB_MISC_SPAN];
+  W from[BB_MISC_SPAN];
   bool all = true;
   BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++) {
     const W i = first + e * width;
@@ -147,45 +160,62 @@ BB_DEVICE void bb_misc_along_span(const bb_misc_along_call &call, const T *data,
     const W i = ENDS && first + e * width >= run ? 0 : first + e * width;
     const bool fits = bb_misc_fits(place[e], extent);
     all = all && fits;
-    held[e] = data[i * data_step + (fits ? bb_misc_from(place[e], extent) : 0) * step];
+    from[e] = i * data_step + (fits ? bb_misc_from(place[e], extent) : 0) * step;
   }
-  BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++)
-    if (!ENDS || first + e * width < run) out[first + e * width] = held[e];
+  const T *data_now = data;
+  T *out_now = out;
+  int64_t turn = 0;
+  if (!AGAIN) bb_misc_along_move<ENDS, 1>(call, data, from, out, first, width, run);
+  BB_ROLLED for (; AGAIN && turn + BB_MISC_TURNS <= turns; turn += BB_MISC_TURNS) {
+    bb_misc_along_move<ENDS, BB_MISC_TURNS>(call, data_now, from, out_now, first, width, run);
+    data_now += BB_MISC_TURNS * call.data_again, out_now += BB_MISC_TURNS * call.out_again;
+  }
+  BB_ROLLED for (; AGAIN && turn < turns; turn++, data_now += call.data_again, out_now += call.out_again)
+    bb_misc_along_move<ENDS, 1>(call, data_now, from, out_now, first, width, run);
   for (int e = 0; !all && e < BB_MISC_SPAN; e++)
     if (!ENDS || first + e * width < run)
       bb_misc_index(index[(first + e * width) * index_step], call.extent, out - (T *)call.out + first + e * width, call.fault);
 }
 
-template <class T, class I, class W> BB_DEVICE void bb_misc_along_runs(const bb_misc_along_call &call) {
+/* AGAIN: indices are for several; else a kernel needs half the registers. */
+template <bool AGAIN, class T, class I, class W> BB_DEVICE void bb_misc_along_runs(const bb_misc_along_call &call) {
   const int width = (int)call.width, beside = 256 / width;
   const W run = (W)call.run;
-  const int64_t stride = bb_blocks() * beside;
-  for (int64_t at = bb_block() * beside + bb_thread() / width; at < call.rows * call.spans; at += stride) {
+  const int64_t stride = bb_blocks() * beside, groups = AGAIN ? (call.again + call.turns - 1) / call.turns : 1;
+  for (int64_t at = bb_block() * beside + bb_thread() / width; at < call.rows * call.spans * groups; at += stride) {
     int64_t row = at;
     const W first = (W)(bb_misc_last(&row, call.spans) * width * BB_MISC_SPAN) + bb_thread() % width;
     int64_t rest = row, from = 0, named = 0;
     for (int64_t axis = call.rank - 1; axis >= 0; axis--) {
-      const int64_t here = axis ? bb_misc_last(&rest, call.shape[axis]) : rest;
+      const int64_t here = AGAIN || axis ? bb_misc_last(&rest, call.shape[axis]) : rest;
       from += here * call.data_steps[axis], named += here * call.index_steps[axis];
     }
-    const T *data = (const T *)call.data + from;
+    const int64_t group = AGAIN ? rest : 0, done = group * call.turns, left = call.again - done;
+    const int64_t turns = AGAIN ? (left < call.turns ? left : call.turns) : 1;
+    const T *data = (const T *)call.data + from + done * call.data_again;
     const I *index = (const I *)call.index + named;
-    T *out = (T *)call.out + row * call.run;
+    T *out = (T *)call.out + (row - group * call.rows) * call.run + done * call.out_again;
     if (first + (BB_MISC_SPAN - 1) * width < run)
-      bb_misc_along_span<false>(call, data, index, out, first, (W)width, run);
+      bb_misc_along_span<AGAIN, false>(call, data, index, out, first, (W)width, run, turns);
     else
-      bb_misc_along_span<true>(call, data, index, out, first, (W)width, run);
+      bb_misc_along_span<AGAIN, true>(call, data, index, out, first, (W)width, run, turns);
   }
 }
 
-template <class T, class I> BB_DEVICE void bb_misc_along(const bb_misc_along_call &call) {
+template <bool AGAIN, class T, class I> BB_DEVICE void bb_misc_along_any(const bb_misc_along_call &call) {
   const int64_t padded = call.spans * call.width * BB_MISC_SPAN; /* threads may be beyond a run's end */
   const int64_t far = padded * (1 + bb_misc_size(call.data_step) + bb_misc_size(call.index_step)) +
                       call.extent * (1 + bb_misc_size(call.step));
   if (far >> 31)
-    bb_misc_along_runs<T, I, int64_t>(call);
+    bb_misc_along_runs<AGAIN, T, I, int64_t>(call);
   else
-    bb_misc_along_runs<T, I, int32_t>(call);
+    bb_misc_along_runs<AGAIN, T, I, int32_t>(call);
+}
+template <class T, class I> BB_DEVICE void bb_misc_along(const bb_misc_along_call &call) {
+  bb_misc_along_any<false, T, I>(call);
+}
+template <class T, class I> BB_DEVICE void bb_misc_again(const bb_misc_along_call &call) {
+  bb_misc_along_any<true, T, I>(call);
 }
 
 template <class T, class I> BB_DEVICE void bb_misc_points_words(const bb_misc_points_call &call) {

@@ -84,16 +84,25 @@ static bool set_kernel(bb_gpu_misc *m, bb_arena *arena, const char *body, const 
   return true;
 }
 
+/* Does a plan say of its only piece that an operand is the same along its outermost axis? */
+static bool is_alike(const bb_plan_operand *o) {
+  if (o->pieces != 1 || o->joined != BB_NONE || o->axes < 2) return false;
+  const bb_formula *stride = &o->piece[0].stride[0];
+  return stride->count == 1 && stride->term[0].op == BB_T_NUMBER && stride->term[0].number == 0;
+}
+
 static bool set_gather(bb_gpu_misc *m, bb_arena *arena) {
   if (m->operands != 2) return false;
   bb_dtype index = dtype_of(m, 1);
   if (index != BB_I64 && index != BB_I32) return false;
+  if (m->kind == BB_GPU_ALONG && is_alike(&m->step->in[1])) m->kind = BB_GPU_AGAIN;
   const char *types = bb_arena_printf(arena, "%s, %s", word_of(dtype_of(m, 0)),
                                       index == BB_I64 ? "int64_t" : "int32_t");
   const char *body = m->kind == BB_GPU_GATHER  ? "gather"
                      : m->kind == BB_GPU_ALONG ? "along"
+                     : m->kind == BB_GPU_AGAIN ? "again"
                                                : "points";
-  return set_kernel(m, arena, body, body, types);
+  return set_kernel(m, arena, body, m->kind == BB_GPU_AGAIN ? "along" : body, types);
 }
 
 /* Sums of 16 bits are rounded one by one, as the reference kernel's. */
@@ -161,6 +170,7 @@ static bool set(bb_gpu_misc *m, bb_arena *arena) {
   switch (m->kind) {
   case BB_GPU_GATHER:
   case BB_GPU_ALONG:
+  case BB_GPU_AGAIN:
   case BB_GPU_POINTS: return set_gather(m, arena);
   case BB_GPU_SCATTER: return set_scatter(m, arena);
   case BB_GPU_CONVOLUTION: return set_window(m, arena);
@@ -246,7 +256,8 @@ static bool lies_so(const bb_gpu_binding *b, const bb_plan_operand *o) {
  * written out for it then. */
 static bool has_steps(const bb_gpu_binding *b, const bb_plan_operand *o, int64_t *step) {
   int64_t extent[BB_PLAN_RANK], stride[BB_PLAN_RANK], shape[BB_PLAN_RANK];
-  if (b->misc->kind != BB_GPU_ALONG || o->pieces != 1 || o->joined != BB_NONE) return false;
+  bool steps = b->misc->kind == BB_GPU_ALONG || b->misc->kind == BB_GPU_AGAIN;
+  if (!steps || o->pieces != 1 || o->joined != BB_NONE) return false;
   for (uint32_t a = 0; a < o->axes; a++) {
     extent[a] = extent_of(b, o->extent[a]);
     stride[a] = number_of(b, &o->piece[0].stride[a]);

@@ -3,7 +3,11 @@
 
 #include <string.h>
 
-enum { LANES = 32 };
+enum {
+  LANES = 32,
+  TURNS = 16,      /* at most, by one thread */
+  ENOUGH = 1 << 15 /* threads: fewer would wait for memory with nobody beside them */
+};
 
 static const int64_t *integers(const bb_misc *misc, const char *name, uint32_t count) {
   const bb_attribute *a = bb_gpu_attribute(misc, name);
@@ -71,11 +75,33 @@ static void bind_run(bb_gpu_misc_call_of *call) {
   call->as.along.spans = run / (width * BB_GPU_SPAN) + (run % (width * BB_GPU_SPAN) > 0);
 }
 
-static bool bind_along(const bb_misc *misc, const bb_gpu_array *in, const bb_gpu_array *out,
+/* The outermost axis, where indices are the same along it, is no axis of rows. */
+static void bind_again(bb_gpu_misc_call_of *call) {
+  int64_t *shape = call->as.along.shape, rank = call->as.along.rank;
+  int64_t *data_step = call->as.along.data_steps, *index_step = call->as.along.index_steps;
+  if (!rank || index_step[0] != 0 || shape[0] < 1) return;
+  call->as.along.again = shape[0], call->as.along.data_again = data_step[0];
+  for (int64_t i = 1; i < rank; i++)
+    shape[i - 1] = shape[i], data_step[i - 1] = data_step[i], index_step[i - 1] = index_step[i];
+  call->as.along.rank = rank - 1;
+}
+
+/* A thread that has looked at some indices makes several of what they are for, if there are threads enough. */
+static void bind_rows(int64_t total, bb_gpu_misc_call_of *call) {
+  int64_t again = call->as.along.again, run = call->as.along.run, turns = 1;
+  int64_t rows = run ? total / again / run : 0;
+  int64_t lanes = rows * call->as.along.spans * call->as.along.width;
+  while (turns < TURNS && turns * 2 <= again && lanes * again / (turns * 2) >= ENOUGH) turns *= 2;
+  call->as.along.turns = turns;
+  call->as.along.rows = rows, call->as.along.out_again = rows * run;
+  call->threads = lanes * ((again + turns - 1) / turns);
+}
+
+static bool bind_along(const bb_gpu_misc *m, const bb_gpu_array *in, const bb_gpu_array *out,
                        bb_gpu_pointer fault, bb_gpu_misc_call_of *call) {
   const bb_gpu_array *data = &in[0], *index = &in[1];
   uint32_t axis;
-  if (!find_axis(misc, data->rank, &axis) || data->rank != index->rank) return false;
+  if (!find_axis(m->step->misc, data->rank, &axis) || data->rank != index->rank) return false;
   for (uint32_t i = 0; i < data->rank; i++)
     if (i != axis && index->extent[i] > data->extent[i]) return false;
   call->bytes = sizeof call->as.along;
@@ -85,9 +111,10 @@ static bool bind_along(const bb_misc *misc, const bb_gpu_array *in, const bb_gpu
   call->as.along.extent = data->extent[axis], call->as.along.step = data->stride[axis];
   bind_axes(data, index, axis, call);
   bind_run(call);
-  int64_t total = product(index, 0, index->rank), run = call->as.along.run;
-  call->as.along.rows = run ? total / run : 0;
-  call->threads = call->as.along.rows * call->as.along.spans * call->as.along.width;
+  call->as.along.again = 1;
+  int64_t total = product(index, 0, index->rank);
+  if (m->kind == BB_GPU_AGAIN) bind_again(call);
+  bind_rows(total, call);
   return total == product(out, 0, out->rank) && (data->extent[axis] > 0 || total == 0);
 }
 
@@ -212,7 +239,8 @@ bool bb_gpu_misc_bind(const bb_gpu_binding *b, const bb_gpu_array *in, const bb_
   *call = (bb_gpu_misc_call_of){0};
   switch (b->misc->kind) {
   case BB_GPU_GATHER: return bind_gather(misc, in, out, fault, call);
-  case BB_GPU_ALONG: return bind_along(misc, in, out, fault, call);
+  case BB_GPU_ALONG:
+  case BB_GPU_AGAIN: return bind_along(b->misc, in, out, fault, call);
   case BB_GPU_POINTS: return bind_points(misc, in, out, fault, call);
   case BB_GPU_SCATTER: return bind_scatter(in, out, fault, call);
   case BB_GPU_CONVOLUTION: return bind_window(misc, b->misc->operands, in, out, call);

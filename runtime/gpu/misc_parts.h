@@ -15,6 +15,7 @@ enum {
 typedef enum bb_gpu_misc_kind {
   BB_GPU_GATHER,
   BB_GPU_ALONG,
+  BB_GPU_AGAIN, /* the same, by indices that do not change along the outermost axis */
   BB_GPU_POINTS,
   BB_GPU_SCATTER, /* points of an operand's copy are put, or added to */
   BB_GPU_CONVOLUTION,
@@ -62,7 +63,8 @@ typedef struct bb_gpu_misc_call_of {
     } gather;
     struct {
       bb_gpu_pointer data, index, out, fault;
-      int64_t rows, run, spans, width, extent, data_step, index_step, step, rank;
+      int64_t rows, run, spans, width, extent, data_step, index_step, step;
+      int64_t again, turns, data_again, out_again, rank;
       int64_t shape[BB_GPU_AXES], data_steps[BB_GPU_AXES], index_steps[BB_GPU_AXES];
     } along;
     struct {

@@ -15,7 +15,7 @@
 #include "../../graph/program.h"
 #include "formula.h"
 
-enum { BB_PLAN_RANK = 32, BB_PLAN_VERSION = 6, BB_PLAN_VARIANTS = 8 };
+enum { BB_PLAN_RANK = 32, BB_PLAN_VERSION = 7, BB_PLAN_VARIANTS = 8 };
 
 /* Constants in their data and arrays in a workspace begin at multiples of so many bytes: a GPU fetches boxes in lines of 128, and
  * two lines for one where rows begin in the middle, from memory 256 at a time. */

@@ -63,9 +63,10 @@ for shape, indices, axis in (((2, 3, 5, 7), (2, 3, 5, 9), -1), ((2, 3, 5, 7), (2
     good, said = run(data, index, 0, "", axis)
     print("ok   " if good else "WRONG", shape, indices, axis, "" if good else said.strip()[-300:])
     bad += not good
-# Spread along axes in front, between and behind, of which some are one with their neighbours; runs of more than a block has threads.
+# Spread along axes in front, between and behind, of which some are one with their neighbours; runs of more than a block has threads; so many that
+# a thread makes four of the same indices, of a number that is no multiple.
 for shape, indices, axis, spread in (((2, 3, 40, 5), (5, 33), 3, (2, 3, 5, 33)), ((2, 3, 5, 7), (2, 1, 4, 1), 2, (2, 3, 4, 5)), ((2, 3, 5, 7), (3, 1, 5), 0, (2, 3, 7, 5)),
-                                     ((3, 1300, 4), (4, 1200), -1, (3, 4, 1200)), ((300, 2, 3), (1, 1), 1, (257, 3, 1)), ((2, 6, 3), (3, 1), -1, (2, 3, 4000))):
+                                     ((3, 1300, 4), (4, 1200), -1, (3, 4, 1200)), ((300, 2, 3), (1, 1), 1, (257, 3, 1)), ((2, 6, 3), (3, 1), -1, (2, 3, 4000)), ((613, 3, 16), (16, 509), -1, (613, 16, 509))):
     turned = shape[:-2] + (shape[-1], shape[-2])
     data = generator.standard_normal(shape).astype(np.float16)
     good, said = run(data, generator.integers(-turned[axis], turned[axis], indices), 0, "", axis, spread)

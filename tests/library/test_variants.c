@@ -362,7 +362,7 @@ static void in_a_folder(void **state) {
   refused(&d, path, folder, "\"steps\": ", "\"variants\": [", "\"variants\": [7, ",
           "a step is part of no variant, or of one that there is not");
   refused(&d, path, folder, "\"variants\": ", "[[", "[[8, ", "variants");
-  refused(&d, path, folder, "{\"version\": ", "6", "5", "version");
+  refused(&d, path, folder, "{\"version\": ", "7", "6", "version");
   refused(&d, path, folder, "\"caches\": ", ", -1]", ", 0]",
           "what a cache grows by does not fit its output");
   refused(&d, path, folder, "\"caches\": ", ", -1]", ", -2]", "caches");
