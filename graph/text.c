@@ -34,7 +34,7 @@
  *   misc       misc [NAME:]NAME INT(VAL, ...) [{NAME=attribute, ...}]
  *                [of (port, ...) -> (port, ...)]
  *   attribute  INT | FLOAT | "text" | [INT, ...] | [FLOAT, ...] | float[]
- *   port       absent | shape [dims [dim, ...]]
+ *   port       absent | shape [dims [dim, ...]]; an operand may lack some of these dims, and is the same along them
  *   data       [number, ...] | file("name", offset, length)
  *   number     a number, nan, inf, or bits as 0x7fc1
  *

@@ -71,6 +71,8 @@ typedef struct bb_cuda_item {
   const char *when;
 } bb_cuda_item;
 
+enum { BB_CUDA_ITEMS = 192 }; /* of a list, at most */
+
 /* What is done at one place of a list's code. */
 typedef enum bb_cuda_act_kind {
   BB_ACT_ARRIVED, /* wait until a ring's tile is there */

@@ -13,6 +13,7 @@ typedef struct writer {
   const char *element;
   bb_layout layout;
   uint32_t ct, rows, cols;
+  bool compared; /* what is written next is compared, and nothing else */
 } writer;
 
 static void put(writer *w, const bb_expr *x);
@@ -127,16 +128,19 @@ static bool is_of_places(const bb_expr *x) {
   return is;
 }
 
-/* The lesser or greater of two integers: elements may be of 64 bits, and coordinates beside them are of 32. */
-static void put_bound(writer *w, const char *name, const bb_expr *x) {
-  if (!w->stmt || x->dtype != BB_I64 || is_of_places(x)) {
-    put_call(w, name, x);
-    return;
-  }
+/* The lesser or greater of two integers: elements may be of 64 bits, and coordinates beside them are of 32; of coordinates that are only
+ * compared with another it is of 32. */
+static void put_bound(writer *w, const char *name, const bb_expr *x, bool compared) {
+  bool plain = !w->stmt || x->dtype != BB_I64, narrow = compared && is_of_places(x);
   bb_put(&w->out, "%s(", name);
-  put_named(w, "(long long)", x->a[0]);
-  bb_put(&w->out, ", ");
-  put_named(w, "(long long)", x->a[1]);
+  for (uint32_t i = 0; i < 2; i++) {
+    if (i) bb_put(&w->out, ", ");
+    w->compared = narrow;
+    if (plain || narrow)
+      put(w, x->a[i]);
+    else
+      put_named(w, "(long long)", x->a[i]);
+  }
   bb_put(&w->out, ")");
 }
 
@@ -182,7 +186,8 @@ static bool is_cluster_size(const writer *w, const bb_expr *x) {
 }
 
 static void put(writer *w, const bb_expr *x) {
-  bool integer = !bb_dtype_is_float(x->dtype);
+  bool integer = !bb_dtype_is_float(x->dtype), compared = w->compared;
+  w->compared = x->op == BB_X_LT || x->op == BB_X_LE;
   for (uint32_t k = 0; k < w->e->grids; k++)
     if (w->e->step_name[k] && x == w->e->grid[k]->step) {
       bb_put(&w->out, "%s", w->e->step_name[k]);
@@ -216,8 +221,8 @@ static void put(writer *w, const bb_expr *x) {
   case BB_X_POW: put_power(w, x); break;
   case BB_X_NEG: put_call(w, "-", x); break;
   case BB_X_NOT: put_call(w, "!", x); break;
-  case BB_X_MIN: integer ? put_bound(w, "min", x) : put_call(w, "fminf", x); break;
-  case BB_X_MAX: integer ? put_bound(w, "max", x) : put_call(w, "fmaxf", x); break;
+  case BB_X_MIN: integer ? put_bound(w, "min", x, compared) : put_call(w, "fminf", x); break;
+  case BB_X_MAX: integer ? put_bound(w, "max", x, compared) : put_call(w, "fmaxf", x); break;
   case BB_X_EXP: put_call(w, "tl::exp", x); break;
   case BB_X_SIN: put_call(w, "tl::sin", x); break;
   case BB_X_COS: put_call(w, "tl::cos", x); break;

@@ -5,7 +5,7 @@
 
 static void add(bb_cuda *e, bb_cuda_item *item, uint32_t *count, const bb_tile_stmt *stmt, bool old,
                 const char *when) {
-  if (*count == 96) bb_cuda_refuse(e, stmt, "a list too long");
+  if (*count == BB_CUDA_ITEMS) bb_cuda_refuse(e, stmt, "a list too long");
   item[(*count)++] = (bb_cuda_item){stmt, old, when};
 }
 
@@ -56,7 +56,7 @@ static void add_stage(bb_cuda *e, bb_cuda_item *item, uint32_t *count, bool late
 
 static const bb_cuda_item *items_of(bb_cuda *e, bb_cuda_place place, bb_cuda_stretches stretches,
                                     uint32_t *count) {
-  bb_cuda_item *item = BB_NEW(e->arena, bb_cuda_item, 96);
+  bb_cuda_item *item = BB_NEW(e->arena, bb_cuda_item, BB_CUDA_ITEMS);
   *count = 0;
   if (place == BB_LIST_STEADY || place == BB_LIST_JOIN || place == BB_LIST_END)
     add_stage(e, item, count, true, stretches);
@@ -265,7 +265,7 @@ void bb_cuda_end_lag(bb_cuda *e) {
 }
 
 void bb_cuda_run_list(bb_cuda *e, const bb_cuda_list *list, bool copier) {
-  bb_cuda_item item[96];
+  bb_cuda_item item[BB_CUDA_ITEMS];
   uint32_t count = 0;
   add_list(e, item, &count, list, false);
   put_list(e, count, item, false, false, copier);

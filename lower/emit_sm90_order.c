@@ -12,17 +12,15 @@
 
 #include <string.h>
 
-enum { MOST = 96 };
-
 typedef struct list {
   bb_cuda *e;
   uint32_t count;
   const bb_cuda_item *item;
   bool *conflict; /* [i * count + k], i before k */
-  bool done[MOST];
-  uint32_t flight[MOST], flights; /* products begun and not waited for, oldest first */
-  uint32_t readers[MOST];         /* of a ring's load: how many have not finished */
-  bool arrived[MOST];
+  bool done[BB_CUDA_ITEMS];
+  uint32_t flight[BB_CUDA_ITEMS], flights; /* products begun and not waited for, oldest first */
+  uint32_t readers[BB_CUDA_ITEMS];         /* of a ring's load: how many have not finished */
+  bool arrived[BB_CUDA_ITEMS];
   bb_cuda_act *act;
   uint32_t acts, capacity;
 } list;
@@ -154,7 +152,7 @@ static uint32_t rank_of(const list *l, uint32_t i) {
   for (uint32_t k = i; k < l->count; k++) {
     const bb_tile_stmt *s = l->item[k].stmt;
     if (l->done[k] || !bb_cuda_is_async(l->e, s) || s->stage >= best) continue;
-    bool needed[MOST] = {false};
+    bool needed[BB_CUDA_ITEMS] = {false};
     if (gather(l, k, needed) && needed[i]) best = s->stage;
   }
   return waits && best == 10 ? 20 + waits : best;
@@ -198,7 +196,7 @@ bb_cuda_act *bb_cuda_order(bb_cuda *e, uint32_t count, const bb_cuda_item *item,
                            bool lags, uint32_t *acts) {
   list l = {.e = e, .count = count, .item = item};
   uint32_t products = 0, begun = 0;
-  if (count > MOST) bb_cuda_refuse(e, item[0].stmt, "a list too long");
+  if (count > BB_CUDA_ITEMS) bb_cuda_refuse(e, item[0].stmt, "a list too long");
   find_conflicts(&l);
   count_readers(&l);
   for (uint32_t i = 0; i < count; i++) products += bb_cuda_is_async(e, item[i].stmt);

@@ -4,10 +4,10 @@
 #include <math.h>
 
 static bb_mask_linear linear_add(bb_mask_linear a, int64_t by, bb_mask_linear b) {
-  a.is = a.is && b.is;
   a.by[0] += by * b.by[0];
   a.by[1] += by * b.by[1];
   a.rest = bb_affine_add(a.rest, by, b.rest);
+  a.is = a.is && b.is && a.rest.is;
   return a;
 }
 

@@ -355,12 +355,12 @@ static bool out_of_order(bb_lower *l, uint32_t value, const uint32_t *index, con
   return false;
 }
 
-/* The dim of every axis of a port or output, as the value's type has it; of one that the value lacks, its class's. */
+/* The dim of every axis of a port or output, as the value's type has it; of one that the operand of a port lacks, its class's. */
 static bb_dim *storage_dims(bb_lower *l, bb_arena *arena, const bb_ix_operand *in,
                             const bb_placed *p, uint32_t axes, const bb_dim *class) {
   bb_dim *dim = BB_NEW(arena, bb_dim, axes);
-  bool lacks = bb_ix_rank(l->ix, in->value) < axes;
-  for (uint32_t k = 0; k < axes && lacks; k++) dim[k] = bb_lower_dim(l, class[k], BB_ROLE_LOOP);
+  for (uint32_t k = 0; k < axes; k++)
+    if (!bb_ix_follows(l->ix, in, k)) dim[k] = bb_lower_dim(l, class[k], BB_ROLE_LOOP);
   for (uint32_t a = 0; a < bb_ix_rank(l->ix, in->value); a++)
     dim[in->index[a]] = bb_lower_dim(l, bb_ix_axis(l->ix, in->value, a), p->role[a]);
   return dim;

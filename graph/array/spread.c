@@ -35,7 +35,7 @@ static bool find_needed(const bb_ix *ix, const bb_ix_node *node, bb_arena *scrat
   return false;
 }
 
-/* Axes are told apart by their extents alone where a kernel's operand is laid out: what is left out has another than all that stay. */
+/* Where an operand is laid out its axes are told apart by their dims, and classes may share one: not if their extents differ. */
 static bool may_go(bb_ix *ix, const bb_ix_node *node, const bool *needed) {
   for (uint32_t k = 0; k < node->indices; k++)
     for (uint32_t j = 0; j < node->indices && !needed[k]; j++)
@@ -81,13 +81,10 @@ static void shrink(bb_ix *ix, uint32_t at, const bool *needed, bb_arena *scratch
 /* A node that only hands on its operand goes. */
 static void forward(bb_ix *ix, uint32_t at) {
   const bb_ix_node *node = &ix->node[at];
-  const bb_ix_operand in = node->in[0];
-  uint32_t out = node->out[0], with = in.value, rank = bb_ix_rank(ix, with);
-  uint32_t *from = BB_NEW(ix->arena, uint32_t, rank);
-  if (node->nin != 1 || node->expr->op != BB_X_ARG || rank != node->indices ||
-      ix->value[with].dtype != ix->value[out].dtype)
-    return;
-  memcpy(from, in.index, rank * sizeof *from);
+  if (node->nin != 1 || node->expr->op != BB_X_ARG) return;
+  uint32_t out = node->out[0], with = node->in[0].value, rank = bb_ix_rank(ix, with);
+  const uint32_t *from = node->in[0].index;
+  if (rank != node->indices || ix->value[with].dtype != ix->value[out].dtype) return;
   BB_IX_EACH_USE(ix, out, user, slot) {
     uint32_t *index = BB_NEW(ix->arena, uint32_t, rank);
     for (uint32_t a = 0; a < rank; a++) index[a] = ix->node[user].in[slot].index[from[a]];

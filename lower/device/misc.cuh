@@ -7,7 +7,7 @@
 #pragma once
 #include "simt.cuh"
 
-enum { BB_MISC_AXES = 8, BB_MISC_SPATIAL = 6, BB_MISC_LANES = 32, BB_MISC_SPAN = 4, BB_MISC_TURNS = 4, BB_MISC_NONE = -1 /* no place */ };
+enum { BB_MISC_AXES = 8, BB_MISC_SPATIAL = 6, BB_MISC_LANES = 32, BB_MISC_SPAN = 4, BB_MISC_TOGETHER = 4, BB_MISC_NONE = -1 /* no place */ };
 
 struct bb_misc_gather_call {
   const void *data, *index;
@@ -133,13 +133,14 @@ template <class T, class I> BB_DEVICE void bb_misc_gather(const bb_misc_gather_c
   bb_misc_gather_words<bb_16_bytes, I>(by);
 }
 
-/* Elements of some runs that go by the same indices: all are loaded before any is stored, which may be where others are to be loaded. */
-template <bool ENDS, int TURNS, class T, class W>
+/* Elements of RUNS runs that go by the same indices.  All are loaded before any is stored: a compiler cannot know that what is stored is nowhere
+ * that others are loaded from. */
+template <bool ENDS, int RUNS, class T, class W>
 BB_DEVICE void bb_misc_along_move(const bb_misc_along_call &call, const T *data, const W (&from)[BB_MISC_SPAN], T *out, W first, W width, W run) {
-  T held[TURNS][BB_MISC_SPAN];
-  BB_UNROLL for (int g = 0; g < TURNS; g++)
+  T held[RUNS][BB_MISC_SPAN];
+  BB_UNROLL for (int g = 0; g < RUNS; g++)
     BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++) held[g][e] = data[g * call.data_again + from[e]];
-  BB_UNROLL for (int g = 0; g < TURNS; g++)
+  BB_UNROLL for (int g = 0; g < RUNS; g++)
     BB_UNROLL for (int e = 0; e < BB_MISC_SPAN; e++)
       if (!ENDS || first + e * width < run) out[g * call.out_again + first + e * width] = held[g][e];
 }
@@ -166,9 +167,9 @@ BB_DEVICE void bb_misc_along_span(const bb_misc_along_call &call, const T *data,
   T *out_now = out;
   int64_t turn = 0;
   if (!AGAIN) bb_misc_along_move<ENDS, 1>(call, data, from, out, first, width, run);
-  BB_ROLLED for (; AGAIN && turn + BB_MISC_TURNS <= turns; turn += BB_MISC_TURNS) {
-    bb_misc_along_move<ENDS, BB_MISC_TURNS>(call, data_now, from, out_now, first, width, run);
-    data_now += BB_MISC_TURNS * call.data_again, out_now += BB_MISC_TURNS * call.out_again;
+  BB_ROLLED for (; AGAIN && turn + BB_MISC_TOGETHER <= turns; turn += BB_MISC_TOGETHER) {
+    bb_misc_along_move<ENDS, BB_MISC_TOGETHER>(call, data_now, from, out_now, first, width, run);
+    data_now += BB_MISC_TOGETHER * call.data_again, out_now += BB_MISC_TOGETHER * call.out_again;
   }
   BB_ROLLED for (; AGAIN && turn < turns; turn++, data_now += call.data_again, out_now += call.out_again)
     bb_misc_along_move<ENDS, 1>(call, data_now, from, out_now, first, width, run);
@@ -177,7 +178,7 @@ BB_DEVICE void bb_misc_along_span(const bb_misc_along_call &call, const T *data,
       bb_misc_index(index[(first + e * width) * index_step], call.extent, out - (T *)call.out + first + e * width, call.fault);
 }
 
-/* AGAIN: indices are for several; else a kernel needs half the registers. */
+/* AGAIN: indices are for several runs, call.again of them; else for one, and a kernel needs half the registers. */
 template <bool AGAIN, class T, class I, class W> BB_DEVICE void bb_misc_along_runs(const bb_misc_along_call &call) {
   const int width = (int)call.width, beside = 256 / width;
   const W run = (W)call.run;
@@ -202,20 +203,18 @@ template <bool AGAIN, class T, class I, class W> BB_DEVICE void bb_misc_along_ru
   }
 }
 
-template <bool AGAIN, class T, class I> BB_DEVICE void bb_misc_along_any(const bb_misc_along_call &call) {
+template <class T, class I> BB_DEVICE void bb_misc_along(const bb_misc_along_call &call) {
   const int64_t padded = call.spans * call.width * BB_MISC_SPAN; /* threads may be beyond a run's end */
   const int64_t far = padded * (1 + bb_misc_size(call.data_step) + bb_misc_size(call.index_step)) +
                       call.extent * (1 + bb_misc_size(call.step));
   if (far >> 31)
-    bb_misc_along_runs<AGAIN, T, I, int64_t>(call);
+    bb_misc_along_runs<false, T, I, int64_t>(call);
   else
-    bb_misc_along_runs<AGAIN, T, I, int32_t>(call);
+    bb_misc_along_runs<false, T, I, int32_t>(call);
 }
-template <class T, class I> BB_DEVICE void bb_misc_along(const bb_misc_along_call &call) {
-  bb_misc_along_any<false, T, I>(call);
-}
+/* Where every offset within a run fits in 32 bits. */
 template <class T, class I> BB_DEVICE void bb_misc_again(const bb_misc_along_call &call) {
-  bb_misc_along_any<true, T, I>(call);
+  bb_misc_along_runs<true, T, I, int32_t>(call);
 }
 
 template <class T, class I> BB_DEVICE void bb_misc_points_words(const bb_misc_points_call &call) {

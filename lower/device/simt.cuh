@@ -15,7 +15,6 @@
 #include BB_HOST_DEVICE
 #define BB_UNROLL
 #define BB_ROLLED
-#define BB_ROLLED
 #define BB_SOME
 #else
 #ifdef __HIP__
@@ -24,7 +23,6 @@
 #include "simt_cuda.h"
 #endif
 #define BB_UNROLL _Pragma("unroll")
-#define BB_ROLLED _Pragma("unroll 1")
 #define BB_ROLLED _Pragma("unroll 1")
 #define BB_SOME _Pragma("unroll 8")
 #endif

@@ -103,14 +103,22 @@ static bb_gpu_ways make_ways(making *m, const bb_gpu_draft_ways *from) {
   return ways;
 }
 
+static bool has_kernel(const bb_gpu_misc *misc, const char *name) {
+  for (uint32_t k = 0; misc && k < BB_GPU_MISC_KERNELS; k++) {
+    const char *own = bb_gpu_misc_kernel_of(misc, k)->name;
+    if (own && strcmp(own, name) == 0) return true;
+  }
+  return false;
+}
+
 /* Of the first node alone that it runs. */
 static void put_misc(bb_buffer *source, bb_gpu_misc *const *misc, uint32_t node) {
-  const char *name = bb_gpu_misc_kernel_of(misc[node])->name;
-  for (uint32_t i = 0; name && i < node; i++) {
-    const char *put = misc[i] ? bb_gpu_misc_kernel_of(misc[i])->name : NULL;
-    if (put && strcmp(put, name) == 0) return;
+  for (uint32_t k = 0; k < BB_GPU_MISC_KERNELS; k++) {
+    const bb_gpu_misc_kernel *kernel = bb_gpu_misc_kernel_of(misc[node], k);
+    bool put = !kernel->name;
+    for (uint32_t i = 0; !put && i < node; i++) put = has_kernel(misc[i], kernel->name);
+    if (!put) bb_gpu_misc_put(source, kernel);
   }
-  if (name) bb_gpu_misc_put(source, bb_gpu_misc_kernel_of(misc[node]));
 }
 
 static const bool *make_misc(making *m, const bb_plan *plan, bb_buffer *source) {

@@ -74,14 +74,19 @@ static const char *real_of(bb_dtype dtype) {
 }
 
 /* types: of the kernel's template, "uint32_t, int64_t". */
-static bool set_kernel(bb_gpu_misc *m, bb_arena *arena, const char *body, const char *call,
-                       const char *types) {
+static bool set_kernel_of(bb_gpu_misc *m, bb_arena *arena, uint32_t which, const char *body,
+                          const char *call, const char *types) {
   char *name = bb_arena_printf(arena, "%s_%s", body, types), *to = name;
   for (const char *from = name; *from; from++)
     if (*from != ',') *to++ = (char)(*from == ' ' ? '_' : *from);
   *to = 0;
-  m->kernel = (bb_gpu_misc_kernel){name, body, call, types};
+  m->kernel[which] = (bb_gpu_misc_kernel){name, body, call, types};
   return true;
+}
+
+static bool set_kernel(bb_gpu_misc *m, bb_arena *arena, const char *body, const char *call,
+                       const char *types) {
+  return set_kernel_of(m, arena, 0, body, call, types);
 }
 
 /* Does a plan say of its only piece that an operand is the same along its outermost axis? */
@@ -95,14 +100,14 @@ static bool set_gather(bb_gpu_misc *m, bb_arena *arena) {
   if (m->operands != 2) return false;
   bb_dtype index = dtype_of(m, 1);
   if (index != BB_I64 && index != BB_I32) return false;
-  if (m->kind == BB_GPU_ALONG && is_alike(&m->step->in[1])) m->kind = BB_GPU_AGAIN;
   const char *types = bb_arena_printf(arena, "%s, %s", word_of(dtype_of(m, 0)),
                                       index == BB_I64 ? "int64_t" : "int32_t");
   const char *body = m->kind == BB_GPU_GATHER  ? "gather"
                      : m->kind == BB_GPU_ALONG ? "along"
-                     : m->kind == BB_GPU_AGAIN ? "again"
                                                : "points";
-  return set_kernel(m, arena, body, m->kind == BB_GPU_AGAIN ? "along" : body, types);
+  if (m->kind == BB_GPU_ALONG && is_alike(&m->step->in[1]))
+    set_kernel_of(m, arena, 1, "again", "along", types);
+  return set_kernel(m, arena, body, body, types);
 }
 
 /* Sums of 16 bits are rounded one by one, as the reference kernel's. */
@@ -170,7 +175,6 @@ static bool set(bb_gpu_misc *m, bb_arena *arena) {
   switch (m->kind) {
   case BB_GPU_GATHER:
   case BB_GPU_ALONG:
-  case BB_GPU_AGAIN:
   case BB_GPU_POINTS: return set_gather(m, arena);
   case BB_GPU_SCATTER: return set_scatter(m, arena);
   case BB_GPU_CONVOLUTION: return set_window(m, arena);
@@ -190,8 +194,8 @@ bb_gpu_misc *bb_gpu_misc_make(bb_arena *arena, const bb_plan *plan, uint32_t num
   return good ? m : NULL;
 }
 
-const bb_gpu_misc_kernel *bb_gpu_misc_kernel_of(const bb_gpu_misc *m) {
-  return &m->kernel;
+const bb_gpu_misc_kernel *bb_gpu_misc_kernel_of(const bb_gpu_misc *m, uint32_t which) {
+  return &m->kernel[which];
 }
 
 bool bb_gpu_misc_picks(const bb_gpu_misc *m) {
@@ -206,8 +210,10 @@ void bb_gpu_misc_put(bb_buffer *source, const bb_gpu_misc_kernel *k) {
 void bb_gpu_misc_find(bb_context *ctx, const bb_gpu_driver *d, bb_gpu_misc *m, void *module,
                       const bb_gpu_mover *mover) {
   m->mover = mover;
-  if (!m->kernel.name) return;
-  bb_gpu_must(ctx, d, d->function(&m->function, module, m->kernel.name), "finding a kernel");
+  for (uint32_t k = 0; k < BB_GPU_MISC_KERNELS; k++)
+    if (m->kernel[k].name)
+      bb_gpu_must(ctx, d, d->function(&m->function[k], module, m->kernel[k].name),
+                  "finding a kernel");
 }
 
 /* --- extents --- */
@@ -256,8 +262,7 @@ static bool lies_so(const bb_gpu_binding *b, const bb_plan_operand *o) {
  * written out for it then. */
 static bool has_steps(const bb_gpu_binding *b, const bb_plan_operand *o, int64_t *step) {
   int64_t extent[BB_PLAN_RANK], stride[BB_PLAN_RANK], shape[BB_PLAN_RANK];
-  bool steps = b->misc->kind == BB_GPU_ALONG || b->misc->kind == BB_GPU_AGAIN;
-  if (!steps || o->pieces != 1 || o->joined != BB_NONE) return false;
+  if (b->misc->kind != BB_GPU_ALONG || o->pieces != 1 || o->joined != BB_NONE) return false;
   for (uint32_t a = 0; a < o->axes; a++) {
     extent[a] = extent_of(b, o->extent[a]);
     stride[a] = number_of(b, &o->piece[0].stride[a]);
@@ -393,9 +398,10 @@ static void add_kernel(const bb_gpu_binding *b, const bb_gpu_misc_call_of *call,
   int64_t blocks = (call->threads + BB_GPU_THREADS - 1) / BB_GPU_THREADS;
   int64_t most = (int64_t)b->machine->processors * 32;
   if (blocks < 1) return;
-  bb_gpu_call launch = {
-      .how = {.function = b->misc->function, .threads = BB_GPU_THREADS, .shared = call->shared},
-      .blocks = (uint32_t)(blocks < most ? blocks : most)};
+  bb_gpu_call launch = {.how = {.function = b->misc->function[call->kernel],
+                                .threads = BB_GPU_THREADS,
+                                .shared = call->shared},
+                        .blocks = (uint32_t)(blocks < most ? blocks : most)};
   bb_gpu_add(b->machine, calls, &launch, &call->as, call->bytes);
 }
 

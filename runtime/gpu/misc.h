@@ -15,12 +15,14 @@ typedef struct bb_gpu_misc_kernel {
 
 /* Of a step of a plan, which outlives it.  NULL: there is no kernel for it. */
 bb_gpu_misc *bb_gpu_misc_make(bb_arena *arena, const bb_plan *plan, uint32_t step);
-const bb_gpu_misc_kernel *bb_gpu_misc_kernel_of(const bb_gpu_misc *misc);
+/* Number `which` of its kernels; those that it has not have no name.  The second one is for extents that leave it more to do. */
+enum { BB_GPU_MISC_KERNELS = 2 };
+const bb_gpu_misc_kernel *bb_gpu_misc_kernel_of(const bb_gpu_misc *misc, uint32_t which);
 /* Whether it is one of pick.cuh, which a source includes in place of misc.cuh then. */
 bool bb_gpu_misc_picks(const bb_gpu_misc *misc);
 /* Appends the kernel to a source that includes misc.cuh. */
 void bb_gpu_misc_put(bb_buffer *source, const bb_gpu_misc_kernel *kernel);
-/* Its function in the module that the source became, and where the moves are. */
+/* Its functions in the module that the source became, and where the moves are. */
 void bb_gpu_misc_find(bb_context *ctx, const bb_gpu_driver *driver, bb_gpu_misc *misc, void *module,
                       const bb_gpu_mover *mover);
 /* Bytes of scratch for these extents of the plan. */

@@ -75,26 +75,36 @@ static void bind_run(bb_gpu_misc_call_of *call) {
   call->as.along.spans = run / (width * BB_GPU_SPAN) + (run % (width * BB_GPU_SPAN) > 0);
 }
 
-/* The outermost axis, where indices are the same along it, is no axis of rows. */
-static void bind_again(bb_gpu_misc_call_of *call) {
-  int64_t *shape = call->as.along.shape, rank = call->as.along.rank;
+static int64_t size_of(int64_t step) {
+  return step < 0 ? -step : step;
+}
+
+/* Does every offset within a run fit in 32 bits?  bb_misc_along() of misc.cuh asks the same. */
+static bool is_near(const bb_gpu_misc_call_of *call) {
+  int64_t padded = call->as.along.spans * call->as.along.width * BB_GPU_SPAN;
+  int64_t far =
+      padded * (1 + size_of(call->as.along.data_step) + size_of(call->as.along.index_step)) +
+      call->as.along.extent * (1 + size_of(call->as.along.step));
+  return far >> 31 == 0;
+}
+
+/* Indices that are the same along the outermost axis: a thread that has looked at some makes several of what they are for, if there
+ * are threads enough.  That axis is none of the rows' then. */
+static void bind_again(int64_t lanes, bb_gpu_misc_call_of *call) {
+  int64_t *shape = call->as.along.shape, rank = call->as.along.rank, turns = 1;
   int64_t *data_step = call->as.along.data_steps, *index_step = call->as.along.index_steps;
-  if (!rank || index_step[0] != 0 || shape[0] < 1) return;
-  call->as.along.again = shape[0], call->as.along.data_again = data_step[0];
+  if (!rank || index_step[0] != 0 || !is_near(call)) return;
+  while (turns < TURNS && turns * 2 <= shape[0] && lanes / (turns * 2) >= ENOUGH) turns *= 2;
+  if (turns == 1) return;
+  int64_t again = shape[0], rows = call->as.along.rows / again;
+  call->kernel = 1;
+  call->as.along.again = again, call->as.along.turns = turns;
+  call->as.along.data_again = data_step[0], call->as.along.out_again = rows * call->as.along.run;
+  call->as.along.rows = rows;
   for (int64_t i = 1; i < rank; i++)
     shape[i - 1] = shape[i], data_step[i - 1] = data_step[i], index_step[i - 1] = index_step[i];
   call->as.along.rank = rank - 1;
-}
-
-/* A thread that has looked at some indices makes several of what they are for, if there are threads enough. */
-static void bind_rows(int64_t total, bb_gpu_misc_call_of *call) {
-  int64_t again = call->as.along.again, run = call->as.along.run, turns = 1;
-  int64_t rows = run ? total / again / run : 0;
-  int64_t lanes = rows * call->as.along.spans * call->as.along.width;
-  while (turns < TURNS && turns * 2 <= again && lanes * again / (turns * 2) >= ENOUGH) turns *= 2;
-  call->as.along.turns = turns;
-  call->as.along.rows = rows, call->as.along.out_again = rows * run;
-  call->threads = lanes * ((again + turns - 1) / turns);
+  call->threads = lanes / again * ((again + turns - 1) / turns);
 }
 
 static bool bind_along(const bb_gpu_misc *m, const bb_gpu_array *in, const bb_gpu_array *out,
@@ -111,10 +121,11 @@ static bool bind_along(const bb_gpu_misc *m, const bb_gpu_array *in, const bb_gp
   call->as.along.extent = data->extent[axis], call->as.along.step = data->stride[axis];
   bind_axes(data, index, axis, call);
   bind_run(call);
-  call->as.along.again = 1;
   int64_t total = product(index, 0, index->rank);
-  if (m->kind == BB_GPU_AGAIN) bind_again(call);
-  bind_rows(total, call);
+  int64_t run = call->as.along.run;
+  call->as.along.rows = run ? total / run : 0;
+  call->threads = call->as.along.rows * call->as.along.spans * call->as.along.width;
+  if (m->kernel[1].name) bind_again(call->threads, call);
   return total == product(out, 0, out->rank) && (data->extent[axis] > 0 || total == 0);
 }
 
@@ -239,8 +250,7 @@ bool bb_gpu_misc_bind(const bb_gpu_binding *b, const bb_gpu_array *in, const bb_
   *call = (bb_gpu_misc_call_of){0};
   switch (b->misc->kind) {
   case BB_GPU_GATHER: return bind_gather(misc, in, out, fault, call);
-  case BB_GPU_ALONG:
-  case BB_GPU_AGAIN: return bind_along(b->misc, in, out, fault, call);
+  case BB_GPU_ALONG: return bind_along(b->misc, in, out, fault, call);
   case BB_GPU_POINTS: return bind_points(misc, in, out, fault, call);
   case BB_GPU_SCATTER: return bind_scatter(in, out, fault, call);
   case BB_GPU_CONVOLUTION: return bind_window(misc, b->misc->operands, in, out, call);

@@ -15,7 +15,6 @@ enum {
 typedef enum bb_gpu_misc_kind {
   BB_GPU_GATHER,
   BB_GPU_ALONG,
-  BB_GPU_AGAIN, /* the same, by indices that do not change along the outermost axis */
   BB_GPU_POINTS,
   BB_GPU_SCATTER, /* points of an operand's copy are put, or added to */
   BB_GPU_CONVOLUTION,
@@ -31,8 +30,8 @@ struct bb_gpu_misc {
   const bb_plan_step *step;
   uint32_t number; /* of the step */
   bb_gpu_misc_kind kind;
-  bb_gpu_misc_kernel kernel;
-  void *function;
+  bb_gpu_misc_kernel kernel[BB_GPU_MISC_KERNELS];
+  void *function[BB_GPU_MISC_KERNELS];
   const bb_gpu_mover *mover;
   uint32_t operands; /* those that are absent at the end left out */
 };
@@ -50,10 +49,10 @@ typedef struct bb_gpu_binding {
   const int64_t *symbol;
 } bb_gpu_binding;
 
-/* A kernel's argument, how many threads have something to do, and the bytes that those of a block share. */
+/* The argument of one of a node's kernels, how many threads have something to do, and the bytes that those of a block share. */
 typedef struct bb_gpu_misc_call_of {
   int64_t threads;
-  uint32_t shared;
+  uint32_t shared, kernel; /* kernel: which of the node's */
   size_t bytes;
   union {
     _Alignas(16) char any[1];

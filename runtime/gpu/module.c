@@ -43,7 +43,7 @@ static void find_misc(bb_module *m, bb_context *ctx, const bb_plan *plan) {
   for (uint32_t i = 0; i < plan->steps; i++) {
     if (!k->misc[i]) continue;
     m->misc[i] = bb_gpu_misc_make(m->arena, plan, i);
-    bool own = m->misc[i] && bb_gpu_misc_kernel_of(m->misc[i])->name;
+    bool own = m->misc[i] && bb_gpu_misc_kernel_of(m->misc[i], 0)->name;
     if (!m->misc[i] || (own && k->plain == BB_NONE))
       bb_fail(ctx, BB_ERROR_INPUT, "launches: \"misc\" is wrong");
     bb_gpu_misc_find(ctx, &m->device->driver, m->misc[i], own ? m->image[k->plain] : NULL,

@@ -17,8 +17,8 @@ typedef struct bb_native_array {
   void *data;   /* row-major; aligned to the element; dense, but for: */
   int64_t room; /* elements of `room_axis` that there is room for; 0: its extent */
   uint32_t room_axis;
-  bool
-      steps; /* of an operand of a kernel that steps through any: it lies as step[] says, elements from one to the next */
+  /* Of an operand of a kernel that steps: it lies as step[] says, elements from one to the next, those of its last axis side by side. */
+  bool steps;
   int64_t step[8];
   bool constant; /* the same elements in every run of the model */
 } bb_native_array;
@@ -50,7 +50,7 @@ typedef bool bb_native_kernel(const bb_native_call *call);
 #undef BB_NATIVE
 
 bb_native_kernel *bb_native_find(const bb_misc *misc); /* NULL: there is none */
-/* Does the operator's kernel step through operands that do not lie row by row? */
+/* Does the operator's kernel step through operands whose rows lie anywhere? */
 bool bb_native_steps(const bb_misc *misc);
 /* Elements of axes from .. to - 1. */
 static inline size_t bb_native_product(uint32_t from, uint32_t to, const int64_t *shape) {

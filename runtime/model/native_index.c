@@ -24,15 +24,17 @@ static bool find_place(const bb_native_call *call, size_t i, int64_t extent, siz
   return at >= -extent && at < extent;
 }
 
-static _Noreturn void refuse_place(const bb_native_call *call, size_t i, int64_t extent) {
+/* at: where it lies; i: which it is. */
+static _Noreturn void refuse_place(const bb_native_call *call, size_t at, size_t i,
+                                   int64_t extent) {
   bb_fail(call->ctx, BB_ERROR_INPUT,
           "index %lld (element %zu of the indices) is out of range for an axis of %lld",
-          (long long)integer_at(&call->in[1], i), i, (long long)extent);
+          (long long)integer_at(&call->in[1], at), i, (long long)extent);
 }
 
 static size_t place_of(const bb_native_call *call, size_t i, int64_t extent) {
   size_t place;
-  if (!find_place(call, i, extent, &place)) refuse_place(call, i, extent);
+  if (!find_place(call, i, extent, &place)) refuse_place(call, i, i, extent);
   return place;
 }
 
@@ -254,10 +256,13 @@ static void take_steps(const bb_native_array *a, size_t *step) {
 
 /* Names the first index that is out of range. */
 static void refuse_elements(const bb_native_call *call, const elements *e, size_t rows) {
-  size_t place[8] = {0}, base, of_index;
+  const int64_t extent = e->data->shape[e->along];
+  size_t place[8] = {0}, base, of_index, named;
   for (size_t row = 0; row < rows; row++, next_row(e, place)) {
     find_base(e, place, &base, &of_index);
-    for (size_t i = 0; i < e->count; i++) place_of(call, of_index + i, e->data->shape[e->along]);
+    for (size_t i = 0; i < e->count; i++)
+      if (!find_place(call, of_index + i, extent, &named))
+        refuse_place(call, of_index + i, row * e->count + i, extent);
   }
 }
 

@@ -64,7 +64,7 @@ for shape, indices, axis in (((2, 3, 5, 7), (2, 3, 5, 9), -1), ((2, 3, 5, 7), (2
     print("ok   " if good else "WRONG", shape, indices, axis, "" if good else said.strip()[-300:])
     bad += not good
 # Spread along axes in front, between and behind, of which some are one with their neighbours; runs of more than a block has threads; so many that
-# a thread makes four of the same indices, of a number that is no multiple.
+# a thread makes sixteen by the same indices, of a number that is no multiple.
 for shape, indices, axis, spread in (((2, 3, 40, 5), (5, 33), 3, (2, 3, 5, 33)), ((2, 3, 5, 7), (2, 1, 4, 1), 2, (2, 3, 4, 5)), ((2, 3, 5, 7), (3, 1, 5), 0, (2, 3, 7, 5)),
                                      ((3, 1300, 4), (4, 1200), -1, (3, 4, 1200)), ((300, 2, 3), (1, 1), 1, (257, 3, 1)), ((2, 6, 3), (3, 1), -1, (2, 3, 4000)), ((613, 3, 16), (16, 509), -1, (613, 16, 509))):
     turned = shape[:-2] + (shape[-1], shape[-2])
@@ -72,6 +72,11 @@ for shape, indices, axis, spread in (((2, 3, 40, 5), (5, 33), 3, (2, 3, 5, 33)),
     good, said = run(data, generator.integers(-turned[axis], turned[axis], indices), 0, "", axis, spread)
     print("ok   " if good else "WRONG", shape, indices, axis, spread, "" if good else said.strip()[-300:])
     bad += not good
+far = np.zeros((16, 509), np.int64)
+far[3, 77] = 16
+good, said = run(np.zeros((613, 3, 16), np.float16), far, 0, "points", -1, (613, 16, 509))
+print("ok   " if good else "WRONG", "out of range, by indices for several:", said.strip()[-200:])
+bad += not good
 beyond = np.zeros((2, 900), np.int64)
 beyond[1, 333] = -6
 for index, axis, shape in ((np.array([[1, 2], [1, 5]]), None, (4, 5)), (beyond, 0, (5, 900)), (beyond.T.copy(), 1, (900, 5))):

@@ -84,6 +84,9 @@ def spread():
     x, index = rand(5, 1, 7), rng.integers(-7, 7, (5, 3, 4))
     made = [N("Neg", ["x"], ["n"]), N("Expand", ["n", "to"], ["e"]), N("GatherElements", ["e", "i"], ["y"], axis=2)]
     yield graph_case("Pick-spread-data", made, {"x": x, "i": index}, ["y"], {"to": np.array([5, 3, 7])}, by="runtime")
+    places = [N("Shape", ["x"], ["s"]), N("Gather", ["s", "three"], ["n"]), N("Range", ["none", "n", "one"], ["r"]), N("Neg", ["r"], ["m"]), N("Sub", ["m", "one"], ["k"]),
+              N("Expand", ["k", "s"], ["e"]), N("GatherElements", ["x", "e"], ["y"], axis=3)]
+    yield graph_case("Pick-spread-places", places, {"x": rand(2, 3, 5, 7)}, ["y"], {"three": np.array(3), "none": np.array(0), "one": np.array(1)}, symbols={"x": ["B", 3, "M", "N"]}, by="runtime")
     one = [N("Abs", ["x"], ["n"]), N("Expand", ["n", "to"], ["e"]), N("Mul", ["i", "two"], ["k"]), N("Expand", ["k", "to"], ["j"]), N("GatherElements", ["e", "j"], ["y"], axis=0)]
     yield graph_case("Pick-spread-both", one, {"x": rand(6, 1), "i": np.array([[0], [2], [-3], [1], [2], [-1]])}, ["y"], {"to": np.array([6, 4]), "two": np.array(2)}, by="runtime")
 

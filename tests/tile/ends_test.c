@@ -13,7 +13,7 @@ enum { ROWS = 40, COLS = 48, DRAWN = 3000 };
 
 #define HEAD                                                                                       \
   "tile k 1\n"                                                                                     \
-  "extent m, n\n"                                                                                  \
+  "extent m, n, a, b, c, e, f\n"                                                                   \
   "output y : f32[40,48] by [48,1]\n"                                                              \
   "view x : f32[40,48] by [48,1]\n"                                                                \
   "view d : f32[40] by [1]\n"                                                                      \
@@ -33,7 +33,8 @@ static void run(bb_tile_program *p, double *y) {
   double x[ROWS * COLS], d[ROWS], *view[] = {y, x, d};
   for (int i = 0; i < ROWS * COLS; i++) x[i] = i + 100;
   for (int i = 0; i < ROWS; i++) d[i] = i * 7 % 48;
-  bb_tile_interpret(p, &(bb_tile_binding){.extent = (int64_t[]){29, 37}, .view = view});
+  bb_tile_interpret(
+      p, &(bb_tile_binding){.extent = (int64_t[]){29, 37, -9, 4, -8, 3, -20}, .view = view});
 }
 
 typedef struct job {
@@ -92,6 +93,7 @@ static void test_left(void **state) {
         HEAD MASK("coord(col)<=coord(row)") "    t = select(coord(col)<n,t,8) at (i, j)\n" TAIL);
   check(HEAD MASK("coord(col)<=coord(row)") "    t = select(coord(col)<n,t,7) at (i, i)\n" TAIL,
         HEAD MASK("coord(col)<=coord(row)") "    t = select(coord(col)<n,t,7) at (i, i)\n" TAIL);
+  check(HEAD MASK("coord(col)<a+b+c+e+f+m+n") TAIL, NULL); /* of more variables than sums have */
   check(HEAD MASK("coord(col)<3000000000") TAIL, HEAD MASK("coord(col)<3000000000") TAIL);
 }
 
