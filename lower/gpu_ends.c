@@ -32,7 +32,7 @@ typedef struct term {
   int64_t by;
 } term;
 
-/* The term with a factor, added to a sum (NULL: there is none yet). */
+/* A sum (NULL: there is none yet) and x, or less x where `by` is negative. */
 static const bb_expr *plus(const bb_gpu *g, const bb_expr *sum, const bb_expr *x, int64_t by) {
   if (!sum) return x;
   return binary(g, by > 0 ? BB_X_ADD : BB_X_SUB, sum, x);

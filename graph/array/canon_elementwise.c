@@ -21,15 +21,9 @@ static bool misplaced(const bb_canon *c, const bb_term *a, const bb_term *b) {
 static bool covers(const bb_canon *c, const bb_ix_node *node, const bb_expr *expr, uint32_t count,
                    const bb_term *in) {
   bool *has = BB_NEW(c->scratch, bool, node->indices);
-  uint32_t nodes;
   for (uint32_t i = 0; i < count; i++)
     for (uint32_t a = 0; a < bb_ix_rank(c->ix, in[i].value); a++) has[in[i].index[a]] = true;
-  if (expr->coord) {
-    const bb_expr **e = bb_expr_postorder(c->scratch, expr, &nodes);
-    for (uint32_t i = 0; i < nodes; i++)
-      if (e[i]->op == BB_X_COORD && e[i]->index >= BB_COORD_AXIS)
-        has[e[i]->index - BB_COORD_AXIS] = true;
-  }
+  bb_ix_mark_coordinates(c->scratch, expr, has);
   for (uint32_t k = 0; k < node->indices; k++)
     if (!has[k]) return false;
   return true;

@@ -101,6 +101,15 @@ uint32_t bb_ix_copy_add(bb_ix *ix, const char *name, bb_misc_port from, bb_misc_
   return bb_ix_result(ix, node, to.dtype, to.axes, to.axis);
 }
 
+void bb_ix_mark_coordinates(bb_arena *scratch, const bb_expr *expr, bool *asked) {
+  uint32_t count;
+  if (!expr->coord) return;
+  const bb_expr **e = bb_expr_postorder(scratch, expr, &count);
+  for (uint32_t i = 0; i < count; i++)
+    if (e[i]->op == BB_X_COORD && e[i]->index >= BB_COORD_AXIS)
+      asked[e[i]->index - BB_COORD_AXIS] = true;
+}
+
 void bb_ix_use(bb_ix *ix, uint32_t node, uint32_t slot, uint32_t value, const uint32_t *index) {
   bb_ix_value *v = &ix->value[value];
   bb_ix_operand *in = &ix->node[node].in[slot];

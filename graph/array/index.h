@@ -160,6 +160,8 @@ static inline bool bb_ix_follows(const bb_ix *ix, const bb_ix_operand *in, uint3
     if (in->index[a] == index) return true;
   return false;
 }
+/* Marks the indices whose coordinates an expression asks for. */
+void bb_ix_mark_coordinates(bb_arena *scratch, const bb_expr *expr, bool *asked);
 static inline uint32_t bb_ix_producer(const bb_ix *ix, uint32_t value) {
   return ix->value[value].node;
 }

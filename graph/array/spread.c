@@ -22,14 +22,10 @@ static bool is_for_steps(const bb_ix *ix, uint32_t value) {
 
 /* Marks the indices that an operand or the expression follows; is there another? */
 static bool find_needed(const bb_ix *ix, const bb_ix_node *node, bb_arena *scratch, bool *needed) {
-  uint32_t count;
-  const bb_expr **e = bb_expr_postorder(scratch, node->expr, &count);
   for (uint32_t i = 0; i < node->nin; i++)
     for (uint32_t a = 0; a < bb_ix_rank(ix, node->in[i].value); a++)
       needed[node->in[i].index[a]] = true;
-  for (uint32_t i = 0; i < count; i++)
-    if (e[i]->op == BB_X_COORD && e[i]->index >= BB_COORD_AXIS)
-      needed[e[i]->index - BB_COORD_AXIS] = true;
+  bb_ix_mark_coordinates(scratch, node->expr, needed);
   for (uint32_t k = 0; k < node->indices; k++)
     if (!needed[k]) return true;
   return false;

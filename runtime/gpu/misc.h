@@ -15,7 +15,8 @@ typedef struct bb_gpu_misc_kernel {
 
 /* Of a step of a plan, which outlives it.  NULL: there is no kernel for it. */
 bb_gpu_misc *bb_gpu_misc_make(bb_arena *arena, const bb_plan *plan, uint32_t step);
-/* Number `which` of its kernels; those that it has not have no name.  The second one is for extents that leave it more to do. */
+/* Number `which` of its kernels; one that it has not has no name.  Of two, a run's extents say which is called: a thread of the second
+ * makes several of what one of the first makes. */
 enum { BB_GPU_MISC_KERNELS = 2 };
 const bb_gpu_misc_kernel *bb_gpu_misc_kernel_of(const bb_gpu_misc *misc, uint32_t which);
 /* Whether it is one of pick.cuh, which a source includes in place of misc.cuh then. */

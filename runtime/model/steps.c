@@ -25,8 +25,8 @@ bool bb_steps_by(uint32_t axes, const int64_t *extent, const int64_t *stride, ui
     if (extent[j] == 1) continue;
     int64_t together = extent[j], made = 1;
     if (!take(&at, shape, together, stride[j], step, &made)) return false;
-    for (uint32_t inner = j;
-         made > together;) { /* one of several of the array's, which have to lie as one */
+    /* an axis of several of the array's, which have to lie as one */
+    for (uint32_t inner = j; made > together;) {
       do {
         if (j == 0) return false;
       } while (extent[--j] == 1);
