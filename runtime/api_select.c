@@ -1,6 +1,7 @@
 /* api_select.c - the public calls about kernels that were chosen by price.
  */
 #include "api.h"
+#include "../graph/processor.h"
 #include "../select/measure.h"
 #include "compile/plan_make.h"
 #include "compile/price_cache.h"
@@ -14,6 +15,9 @@ enum {
   PROGRAMS = 4,
   FEW = 16 /* prices that are found as fast as read, where lowering is not asked */
 };
+
+/* Channels whose products, at an operation for each byte that moves, outweigh what is moved to save half of them. */
+enum { REUSE = 64 };
 
 /* --- asking --- */
 
@@ -29,9 +33,12 @@ bb_units bb_api_units(bb_program *program, const char *machine) {
   if (!machine || program->stage > BB_STAGE_ARRAY) return (bb_units){0};
   const bb_machine *m = find_machine(program->arena, machine);
   bool processor = strcmp(m->target, "cpu") == 0;
-  return (bb_units){.narrow = !processor,
-                    .lines = processor,
-                    .bytes = bb_machine_dot_rate(m, BB_I32) > bb_machine_dot_rate(m, BB_F32)};
+  bool tiles = strcmp(m->name, "host") == 0 && bb_processor_has_tiles();
+  return (bb_units){
+      .narrow = !processor,
+      .lines = processor,
+      .filter = processor && !tiles ? (uint32_t)(REUSE * m->dot_f32 / m->local_bandwidth) : 0,
+      .bytes = bb_machine_dot_rate(m, BB_I32) > bb_machine_dot_rate(m, BB_F32)};
 }
 
 bool bb_api_tells(const bb_advance_options *options, const char *name) {

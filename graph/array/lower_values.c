@@ -287,16 +287,35 @@ static int64_t length_of_piece(bb_lower *l, const bb_ix_node *node, uint32_t slo
   return 1;
 }
 
-/* The roles of a view's axes: those of a slice and a padding are their operand's, windows are seen as their user likes. */
-static bb_role *roles_of_view(bb_lower *l, const bb_ix_node *node, const bb_placed *in) {
+/* The operand whose roles a view has: of a join, one that is computed; BB_NONE: those that are have others. */
+static uint32_t leading_operand(bb_lower *l, const bb_ix_node *node, const bb_placed *const *in) {
+  uint32_t first = BB_NONE;
+  if (node->op == BB_IX_SLICE || node->op == BB_IX_PAD) return 0;
+  for (uint32_t i = 0; i < node->nin && node->op == BB_IX_JOIN; i++) {
+    const bb_ix_operand *here = &node->in[i];
+    if (l->ix->value[here->value].once || bb_ix_node_of(l->ix, here->value)->op == BB_IX_SOURCE)
+      continue;
+    if (first == BB_NONE) first = i;
+    const bb_ix_operand *lead = &node->in[first];
+    uint32_t rank = bb_ix_rank(l->ix, here->value);
+    if (rank != bb_ix_rank(l->ix, lead->value)) return BB_NONE;
+    for (uint32_t a = 0; a < rank; a++)
+      if (here->index[a] != lead->index[a] || in[i]->role[a] != in[first]->role[a]) return BB_NONE;
+  }
+  return first;
+}
+
+/* The roles of a view's axes: those of its operand; windows are seen as their user likes. */
+static bb_role *roles_of_view(bb_lower *l, const bb_ix_node *node, const bb_placed *const *in) {
   uint32_t value = node->out[0], rank = bb_ix_rank(l->ix, value);
   bb_role *role = new_roles(l, rank, NULL);
   if (node->op == BB_IX_WINDOWS && bb_lower_wanted_roles(l, value, role))
     return roles_where_blocked(l, value, role);
   bb_lower_natural_roles(l, rank, node->dim, role);
-  if (node->op != BB_IX_SLICE && node->op != BB_IX_PAD) return role;
-  for (uint32_t a = 0; a < bb_ix_rank(l->ix, node->in[0].value); a++)
-    if (node->in[0].index[a] < rank) role[node->in[0].index[a]] = in->role[a];
+  uint32_t lead = leading_operand(l, node, in);
+  if (lead == BB_NONE) return role;
+  for (uint32_t a = 0; a < bb_ix_rank(l->ix, node->in[lead].value); a++)
+    if (node->in[lead].index[a] < rank) role[node->in[lead].index[a]] = in[lead]->role[a];
   return roles_where_blocked(l, value, role);
 }
 
@@ -305,7 +324,7 @@ void bb_lower_view(bb_lower *l, bb_ix_node *node) {
   const bb_ix_value *v = &l->ix->value[value];
   const bb_placed **in = BB_NEW(l->scratch, const bb_placed *, node->nin);
   for (uint32_t i = 0; i < node->nin; i++) in[i] = bb_lower_any(l, node->in[i].value);
-  bb_role *role = roles_of_view(l, node, in[0]);
+  bb_role *role = roles_of_view(l, node, in);
   uint32_t *level = BB_NEW(l->scratch, uint32_t, rank);
   const bb_type *type = type_of_roles(l, v->dtype, rank, v->dim, role, level);
   for (uint32_t i = 0; i < node->nin; i++) {
@@ -315,7 +334,7 @@ void bb_lower_view(bb_lower *l, bb_ix_node *node) {
       continue;
     in[i] = straightened(l, operand->value, operand->index);
     if (node->op != BB_IX_SLICE && node->op != BB_IX_PAD) continue;
-    role = roles_of_view(l, node, in[0]);
+    role = roles_of_view(l, node, in);
     type = type_of_roles(l, v->dtype, rank, v->dim, role, level);
   }
   bb_piece *piece = BB_NEW(l->scratch, bb_piece, node->nin);

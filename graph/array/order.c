@@ -5,7 +5,8 @@
  *
  * The order in which a product was written says how its result is stored, which is for its reader to say here.  The
  * innermost of the axes that it keeps of its left operand are its rows: were they others than the operand was made in, or the
- * loops around them in another order, all of the operand would have to be in memory in between.
+ * loops around them in another order, all of the operand would have to be in memory in between.  Of a copy that makes one axis of
+ * several, too, only the order of those matters: what it is stored in is as its operand was made.
  */
 #include "lower.h"
 
@@ -14,9 +15,10 @@ enum { LOOKED_AT = 32 }; /* nodes between two products, and operands of theirs *
 typedef struct ordering {
   bb_ix *ix;
   bb_arena *scratch;
+  bool padded; /* what is a product but for what it was padded or joined with counts, too */
 } ordering;
 
-/* Is the value a product, or made of one element by element?  Gives, for each axis of the value, where it stands there, and the
+/* Is the value a product, or made of one element by element, or padded?  Gives, for each axis of the value, where it stands there, and the
  * product. */
 static const uint32_t *places_in_product(const ordering *o, uint32_t value, uint32_t *left,
                                          const bb_ix_node **product) {
@@ -28,7 +30,8 @@ static const uint32_t *places_in_product(const ordering *o, uint32_t value, uint
   for (uint32_t a = 0; a < rank; a++) place[a] = a;
   *product = node;
   if (node->op == BB_IX_CONTRACT) return place;
-  if (node->op != BB_IX_ELEMENTWISE) return NULL;
+  bool longer = o->padded && (node->op == BB_IX_PAD || node->op == BB_IX_JOIN);
+  if (node->op != BB_IX_ELEMENTWISE && !longer) return NULL;
   for (uint32_t i = 0; i < node->nin; i++) {
     if (bb_ix_rank(ix, node->in[i].value) != rank) continue;
     const uint32_t *inner = places_in_product(o, node->in[i].value, left, product);
@@ -56,25 +59,32 @@ static void sort_indices(bb_ix *ix, const bb_ix_node *node, uint32_t rank, const
   }
 }
 
-/* The result's axes and the indices behind them in another order: number i becomes to[i]. */
-static void reorder(const ordering *o, uint32_t at, const uint32_t *to) {
+/* A value's axes in another order, for all who use it: number a becomes to[a]. */
+static void rename_axes(const ordering *o, uint32_t value, const uint32_t *to) {
   bb_ix *ix = o->ix;
-  bb_ix_node *node = &ix->node[at];
-  bb_ix_value *v = &ix->value[node->out[0]];
-  uint32_t *dim = BB_NEW(ix->arena, uint32_t, node->indices),
-           *axis = BB_NEW(ix->arena, uint32_t, v->rank);
-  for (uint32_t i = 0; i < node->indices; i++) dim[i < v->rank ? to[i] : i] = node->dim[i];
+  bb_ix_value *v = &ix->value[value];
+  uint32_t *axis = BB_NEW(ix->arena, uint32_t, v->rank);
   for (uint32_t a = 0; a < v->rank; a++) axis[to[a]] = v->dim[a];
-  node->dim = dim;
   v->dim = axis;
-  for (uint32_t i = 0; i < 2; i++)
-    for (uint32_t a = 0; a < bb_ix_rank(ix, node->in[i].value); a++)
-      if (node->in[i].index[a] < v->rank) node->in[i].index[a] = to[node->in[i].index[a]];
-  BB_IX_EACH_USE(ix, node->out[0], user, slot) {
+  BB_IX_EACH_USE(ix, value, user, slot) {
     uint32_t *index = ix->node[user].in[slot].index, *old = BB_NEW(o->scratch, uint32_t, v->rank);
     for (uint32_t a = 0; a < v->rank; a++) old[a] = index[a];
     for (uint32_t a = 0; a < v->rank; a++) index[to[a]] = old[a];
   }
+}
+
+/* The result's axes and the indices behind them in another order: number i becomes to[i]. */
+static void reorder(const ordering *o, uint32_t at, const uint32_t *to) {
+  bb_ix *ix = o->ix;
+  bb_ix_node *node = &ix->node[at];
+  const bb_ix_value *v = &ix->value[node->out[0]];
+  uint32_t *dim = BB_NEW(ix->arena, uint32_t, node->indices);
+  for (uint32_t i = 0; i < node->indices; i++) dim[i < v->rank ? to[i] : i] = node->dim[i];
+  node->dim = dim;
+  for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t a = 0; a < bb_ix_rank(ix, node->in[i].value); a++)
+      if (node->in[i].index[a] < v->rank) node->in[i].index[a] = to[node->in[i].index[a]];
+  rename_axes(o, node->out[0], to);
 }
 
 /* Keys of the axes that operand `slot` has, as where it was made; not if the innermost of those that it alone has would be
@@ -109,10 +119,82 @@ static void order_product(const ordering *o, uint32_t at) {
   if (moves) reorder(o, at, to);
 }
 
+/* --- copies --- */
+
+static int64_t extent_of(bb_ix *ix, uint32_t class) {
+  return bb_extent_value(bb_ix_extent(ix, class));
+}
+
+/* first[j]: the first of the axes that axis j of the copy is, and where they end.  False: it is none of neighbours. */
+static bool find_groups(bb_ix *ix, const bb_misc_port *from, const bb_misc_port *to,
+                        uint32_t *first) {
+  uint32_t at = 0;
+  for (uint32_t j = 0; j < to->axes; j++) {
+    first[j] = at;
+    if (at == from->axes) return false;
+    if (bb_ix_find(ix, from->axis[at]) == bb_ix_find(ix, to->axis[j])) {
+      at++;
+      continue;
+    }
+    int64_t want = extent_of(ix, to->axis[j]), has = 1;
+    while (has < want && at < from->axes) {
+      int64_t extent = extent_of(ix, from->axis[at++]);
+      if (extent < 1 || extent > want / has) return false;
+      has *= extent;
+    }
+    if (has != want) return false;
+  }
+  first[to->axes] = at;
+  return at == from->axes;
+}
+
+/* A copy's axes, in the order in which the product has them that its operand is, or was made of. */
+static void order_copy(const ordering *o, uint32_t at) {
+  bb_ix *ix = o->ix;
+  bb_ix_node *node = &ix->node[at];
+  const bb_misc_port *from = &node->misc->in[0], *to = &node->misc->out[0];
+  const bb_ix_node *product;
+  uint32_t left = LOOKED_AT, rank = to->axes, value = node->in[0].value, made = node->out[0];
+  uint32_t *first = BB_NEW(o->scratch, uint32_t, rank + 1),
+           *key = BB_NEW(o->scratch, uint32_t, from->axes),
+           *where = BB_NEW(o->scratch, uint32_t, rank),
+           *moved = BB_NEW(o->scratch, uint32_t, from->axes);
+  const uint32_t *place = places_in_product(o, value, &left, &product);
+  if (!place || bb_ix_rank(ix, value) != from->axes || !find_groups(ix, from, to, first)) return;
+  for (uint32_t a = 0; a < from->axes; a++) key[node->in[0].index[a]] = place[a];
+  uint32_t *out = BB_NEW(o->scratch, uint32_t, rank),
+           *in = BB_NEW(o->scratch, uint32_t, from->axes), n = 0;
+  for (uint32_t j = 0; j < rank; j++) { /* by the innermost of each */
+    where[j] = 0;
+    for (uint32_t k = 0; k < rank; k++) where[j] += key[first[k + 1] - 1] < key[first[j + 1] - 1];
+    out[where[j]] = to->axis[j];
+  }
+  for (uint32_t to_axis = 0; to_axis < rank; to_axis++)
+    for (uint32_t j = 0; j < rank; j++)
+      for (uint32_t a = first[j]; where[j] == to_axis && a < first[j + 1]; a++) {
+        moved[a] = n;
+        in[n++] = from->axis[a];
+      }
+  bb_misc_port of = bb_ix_port(ix, from->dtype, n, in), as = bb_ix_port(ix, to->dtype, rank, out);
+  bb_misc *misc = BB_NEW(ix->arena, bb_misc, 1);
+  bb_misc_port *port = BB_NEW(ix->arena, bb_misc_port, 2);
+  *misc = *node->misc;
+  port[0] = of, port[1] = as;
+  misc->in = port, misc->out = port + 1;
+  node->misc = misc;
+  for (uint32_t a = 0; a < from->axes; a++) node->in[0].index[a] = moved[node->in[0].index[a]];
+  rename_axes(o, made, where);
+}
+
 void bb_ix_order_products(bb_ix *ix) {
-  ordering o = {ix, bb_scratch(ix->program->ctx)};
+  ordering o = {ix, bb_scratch(ix->program->ctx), false};
   uint32_t *order, count = bb_ix_order(ix, o.scratch, &order);
   for (uint32_t i = 0; i < count; i++)
     if (ix->node[order[i]].op == BB_IX_CONTRACT) order_product(&o, order[i]);
+  o.padded = true;
+  for (uint32_t i = 0; i < count; i++) {
+    const bb_ix_node *node = &ix->node[order[i]];
+    if (node->op == BB_IX_MISC && bb_misc_is_copy(node->misc)) order_copy(&o, order[i]);
+  }
   bb_scratch_end(o.scratch);
 }

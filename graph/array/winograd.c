@@ -1,0 +1,355 @@
+/* winograd.c - minimal filtering: convolutions by three taps along an axis take fewer multiplications.
+ *
+ *     y[o,j] = sum over c, l of x[c,j+l] w[o,c,l]
+ *     ==>   v[p,c,t] = sum over q of B[p,q] x[c,m*t+q]      (m + 2 numbers for m + 2 places)
+ *           u[p,o,c] = sum over l of G[p,l] w[o,c,l]        (at load)
+ *           y[o,m*t+i] = sum over p of A[i,p] (sum over c of u[p,o,c] v[p,c,t])
+ *
+ * F(m, 3) of Winograd ("Arithmetic Complexity of Computations", 1980), along one axis of those that windows slide over: m + 2
+ * multiplications for m results, in place of 3 m.  Sums over channels and the taps of other axes are as before, of a product for
+ * each p.  Along one axis errors are of the size of plain sums' (Lavin and Gray, "Fast Algorithms for Convolutional Neural
+ * Networks", 2015, have 2-D tiles, whose are not); numbers that are not finite reach neighbours: `strict` leaves sums as they are.
+ */
+#include "array.h"
+
+#include <string.h>
+
+enum {
+  TAPS = 3,
+  MOST_PLACES = 4, /* results of a tile */
+  POINTS = MOST_PLACES + TAPS - 1,
+  PLACES = 64, /* that a weight is read for, at least: there are more of them than before */
+  CHAIN = 8    /* views between a product and its windows, at most */
+};
+
+/* The three matrices of F(m, 3). */
+typedef struct filter {
+  int64_t places;
+  double image[POINTS][POINTS], weights[POINTS][TAPS], results[MOST_PLACES][POINTS];
+} filter;
+
+/* The longest first.  Points 0, 3/4, -3/4, 3/2, -3/2 and infinity, whose errors are smaller than those of whole numbers; 0, 1, -1
+ * and infinity. */
+static const filter filters[] = {
+    {4,
+     {{81. / 64, 0, -45. / 16, 0, 1, 0},
+      {0, -27. / 16, -9. / 4, 3. / 4, 1, 0},
+      {0, 27. / 16, -9. / 4, -3. / 4, 1, 0},
+      {0, -27. / 32, -9. / 16, 3. / 2, 1, 0},
+      {0, 27. / 32, -9. / 16, -3. / 2, 1, 0},
+      {0, 81. / 64, 0, -45. / 16, 0, 1}},
+     {{64. / 81, 0, 0},
+      {-128. / 243, -96. / 243, -72. / 243},
+      {-128. / 243, 96. / 243, -72. / 243},
+      {32. / 243, 48. / 243, 72. / 243},
+      {32. / 243, -48. / 243, 72. / 243},
+      {0, 0, 1}},
+     {{1, 1, 1, 1, 1, 0},
+      {0, 3. / 4, -3. / 4, 3. / 2, -3. / 2, 0},
+      {0, 9. / 16, 9. / 16, 9. / 4, 9. / 4, 0},
+      {0, 27. / 64, -27. / 64, 27. / 8, -27. / 8, 1}}},
+    {2,
+     {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}},
+     {{1, 0, 0}, {1. / 2, 1. / 2, 1. / 2}, {1. / 2, -1. / 2, 1. / 2}, {0, 0, 1}},
+     {{1, 1, 1, 0}, {0, 1, -1, -1}}}};
+enum { FILTERS = sizeof filters / sizeof *filters };
+
+typedef struct convolution {
+  bb_array *array;
+  const char *name;
+  uint32_t image, weights;                                /* values */
+  int64_t label[2][BB_ARRAY_RANK], result[BB_ARRAY_RANK]; /* of axes */
+  uint32_t rank;                                          /* of the result */
+  const filter *by;
+  uint32_t place, tap; /* axes of the image as the product reads it */
+  uint32_t views;
+  const bb_array_node *view[CHAIN]; /* from the product's operand down ... */
+  uint32_t at[CHAIN];               /* ... where the places lie in what it is a view of */
+  uint32_t along;                   /* the one of them that has the taps */
+} convolution;
+
+/* --- which --- */
+
+static int64_t extent_of(const bb_array *array, uint32_t value, uint32_t axis) {
+  return bb_extent_value(array->value[value].shape[axis]);
+}
+
+static uint32_t axis_of(const int64_t *label, uint32_t rank, int64_t what) {
+  for (uint32_t a = 0; a < rank; a++)
+    if (label[a] == what) return a;
+  return BB_NONE;
+}
+
+/* By value: computed from constants only. */
+static const bool *find_constants(const bb_array *array, bb_arena *scratch) {
+  bool *constant = BB_NEW(scratch, bool, array->values + 1);
+  for (uint32_t v = 0; v < array->values; v++)
+    constant[v] = array->value[v].producer == BB_NONE && !array->value[v].is_input;
+  for (uint32_t i = 0; i < array->nodes; i++) {
+    const bb_array_node *node = &array->node[i];
+    bool all = !node->removed && node->op != BB_A_MISC;
+    for (uint32_t k = 0; k < node->nin && all; k++) all = constant[node->in[k]];
+    for (uint32_t k = 0; k < node->nout && all; k++) constant[node->out[k]] = true;
+  }
+  return constant;
+}
+
+/* Windows of three neighbours, at every place. */
+static bool slides(const bb_array_node *node) {
+  return node->ints[2] == 1 && node->ints[3] == 1 && node->ints[4] > 0 && node->ints[5] == TAPS;
+}
+
+/* Was it integers of 8 bits, before arithmetic on each?  Sums of such are whole numbers, which stay exact. */
+static bool is_of_bytes(const bb_array *array, uint32_t value) {
+  for (;;) {
+    const bb_array_value *v = &array->value[value];
+    if (v->dtype == BB_I8 || v->dtype == BB_U8) return true;
+    if (v->producer == BB_NONE) return false;
+    const bb_array_node *node = &array->node[v->producer];
+    if (!node->nin || node->op == BB_A_CONTRACT || node->op == BB_A_REDUCE || node->op == BB_A_MISC)
+      return false;
+    value = node->in[0];
+    for (uint32_t i = 1; i < node->nin; i++)
+      if (array->value[value].rank < array->value[node->in[i]].rank ||
+          (array->value[value].data && !array->value[node->in[i]].data))
+        value = node->in[i];
+  }
+}
+
+/* The axis of a view's operand that one of its own is; of windows, that of their places. */
+static uint32_t below(const bb_array_node *view, uint32_t axis) {
+  if (view->op == BB_A_TRANSPOSE) return (uint32_t)view->ints[axis];
+  return axis - (axis > (uint32_t)view->ints[0]);
+}
+
+/* Down through views: where the windows along place and tap are, of neighbours of a place that no other view looks at. */
+static bool find_windows(convolution *c) {
+  uint32_t value = c->image, place = c->place, tap = c->tap;
+  bool found = false;
+  for (c->views = 0; c->views < CHAIN; c->views++) {
+    const bb_array_value *v = &c->array->value[value];
+    const bb_array_node *view = v->producer == BB_NONE ? NULL : &c->array->node[v->producer];
+    if (!view || (view->op != BB_A_TRANSPOSE && view->op != BB_A_WINDOWS)) break;
+    uint32_t axis = view->op == BB_A_WINDOWS ? (uint32_t)view->ints[0] : BB_NONE;
+    if (place == axis && tap == axis + 1 && slides(view)) {
+      c->along = c->views;
+      found = true;
+      tap = BB_NONE;
+    } else if (axis != BB_NONE && (place - axis < 2 || tap - axis < 2)) {
+      break;
+    }
+    c->view[c->views] = view;
+    place = c->at[c->views] = below(view, place);
+    if (tap != BB_NONE) tap = below(view, tap);
+    value = view->in[0];
+  }
+  return found;
+}
+
+/* An image's elements are transformed for all maps, a map's for all channels. */
+static bool is_worth_it(const convolution *c, uint32_t least) {
+  const bb_array *array = c->array;
+  uint32_t ranks[2] = {array->value[c->image].rank, array->value[c->weights].rank};
+  int64_t channels = 1, maps = 1, places = 1;
+  for (uint32_t a = 0; a < ranks[1]; a++) {
+    bool read = axis_of(c->label[0], ranks[0], c->label[1][a]) != BB_NONE;
+    bool kept = axis_of(c->result, c->rank, c->label[1][a]) != BB_NONE;
+    int64_t extent = extent_of(array, c->weights, a);
+    if (!read && kept) maps *= extent;
+    if (read && !kept && extent > channels) channels = extent;
+  }
+  for (uint32_t a = 0; a < ranks[0]; a++) {
+    int64_t extent = extent_of(array, c->image, a);
+    if (axis_of(c->label[1], ranks[1], c->label[0][a]) == BB_NONE && extent > 0)
+      places = places < PLACES ? places * extent : places;
+  }
+  return 2. * channels * maps >= (double)least * (channels + maps) && places >= PLACES;
+}
+
+/* The longest filter that divides the places of the product's axis `place`, along which `tap` slides. */
+static bool fits(convolution *c, uint32_t place, uint32_t tap) {
+  int64_t places = extent_of(c->array, c->image, place);
+  uint32_t weights = c->array->value[c->weights].rank;
+  uint32_t from = axis_of(c->label[1], weights, c->label[0][tap]);
+  bool sums = from != BB_NONE && extent_of(c->array, c->weights, from) == TAPS &&
+              axis_of(c->result, c->rank, c->label[0][tap]) == BB_NONE;
+  bool slid = axis_of(c->result, c->rank, c->label[0][place]) != BB_NONE &&
+              axis_of(c->label[1], weights, c->label[0][place]) == BB_NONE;
+  c->place = place, c->tap = tap, c->by = NULL;
+  for (uint32_t i = 0; i < FILTERS && !c->by; i++)
+    if (places > 0 && places % filters[i].places == 0) c->by = &filters[i];
+  return sums && slid && c->by && find_windows(c);
+}
+
+static bool find(bb_array *array, const bool *constant, const bb_array_node *node, uint32_t least,
+                 convolution *best) {
+  if (node->removed || node->op != BB_A_CONTRACT) return false;
+  bb_dtype dtype = array->value[node->out[0]].dtype;
+  if (dtype != BB_F32 && dtype != BB_F64) return false;
+  const int64_t *label = node->ints + 3;
+  uint32_t rank[2] = {(uint32_t)node->ints[0], (uint32_t)node->ints[1]};
+  convolution c = {.array = array, .name = node->name, .rank = (uint32_t)node->ints[2]};
+  uint32_t weights = constant[node->in[1]] ? 1 : 0;
+  c.image = node->in[!weights], c.weights = node->in[weights];
+  if (!constant[c.weights] || c.rank + 1 > BB_ARRAY_RANK) return false;
+  const int64_t *of[2] = {label, label + rank[0]};
+  memcpy(c.label[0], of[!weights], rank[!weights] * sizeof *label);
+  memcpy(c.label[1], of[weights], rank[weights] * sizeof *label);
+  if (c.rank) memcpy(c.result, label + rank[0] + rank[1], c.rank * sizeof *label);
+  bool found = false;
+  for (uint32_t place = rank[!weights]; place-- > 0;)
+    for (uint32_t tap = 0; tap < rank[!weights]; tap++)
+      if (place != tap && fits(&c, place, tap) && (!found || c.by->places > best->by->places))
+        *best = c, found = true;
+  return found && is_worth_it(best, least) && !is_of_bytes(array, best->image) &&
+         !is_of_bytes(array, best->weights);
+}
+
+/* --- as it is computed instead --- */
+
+/* One of the three matrices, of the image, the weights or the results. */
+static uint32_t matrix(const convolution *c, const char *of, uint32_t rows, uint32_t cols,
+                       const double *from, uint32_t pitch) {
+  bb_program *program = c->array->program;
+  bb_dtype dtype = c->array->value[c->image].dtype;
+  size_t size = bb_dtype_bytes(dtype), count = (size_t)rows * cols;
+  char *data = BB_NEW(program->arena, char, count *size);
+  for (uint32_t i = 0; i < count; i++) {
+    double number = from[i / cols * pitch + i % cols];
+    float narrow = (float)number;
+    memcpy(data + i * size, dtype == BB_F32 ? (const void *)&narrow : &number, size);
+  }
+  const char *name = bb_arena_printf(program->arena, "F%d%d_%s", (int)c->by->places, TAPS, of);
+  return bb_array_constant(c->array, name, dtype, 2, (const int64_t[]){rows, cols}, data,
+                           count * size);
+}
+
+/* The matrix against axis `axis` of a value, which becomes one over its rows.  What a product has neighbours in memory of, `inner`,
+ * comes last while it is made. */
+static uint32_t transformed(const convolution *c, uint32_t by, uint32_t value, uint32_t axis,
+                            uint32_t inner) {
+  uint32_t rank = c->array->value[value].rank, n = 0;
+  int64_t label[BB_ARRAY_RANK], out[BB_ARRAY_RANK], back[BB_ARRAY_RANK];
+  for (uint32_t a = 0; a < rank; a++) {
+    label[a] = a;
+    if (a == inner) continue;
+    back[a] = n;
+    out[n++] = a == axis ? rank : a;
+  }
+  back[inner] = n;
+  out[n++] = inner == axis ? rank : inner;
+  uint32_t made = bb_array_contract(c->array, c->name, by, value, (const int64_t[]){rank, axis},
+                                    label, rank, out);
+  return bb_array_transpose(c->array, c->name, made, back);
+}
+
+/* View number `v` of what has points behind its places, which is to have them there, too. */
+static uint32_t seen_anew(const convolution *c, uint32_t v, uint32_t operand) {
+  const bb_array_node *view = c->view[v];
+  bool behind = v < c->along; /* where the taps were already */
+  uint32_t rank = c->array->value[operand].rank, place = c->at[v];
+  int64_t perm[BB_ARRAY_RANK], axis = view->ints[0];
+  if (view->op == BB_A_WINDOWS) {
+    bb_array_windows windows = {view->ints[1], view->ints[2], view->ints[3],
+                                view->ints[4], view->ints[5], NULL};
+    if (windows.places < 0) windows.open = c->array->value[view->out[0]].shape[axis];
+    if (!behind) axis += axis > place;
+    return bb_array_windows_of(c->array, view->name, operand, (uint32_t)axis, &windows);
+  }
+  for (uint32_t a = 0, n = 0; n < rank; a++) {
+    axis = view->ints[a];
+    perm[n++] = behind ? axis : axis + (axis > place);
+    if (!behind && axis == place) perm[n++] = place + 1;
+  }
+  return bb_array_transpose(c->array, view->name, operand, perm);
+}
+
+/* The image's tiles, transformed: what the product reads, with tiles for places and points for taps. */
+static uint32_t points_of_image(const convolution *c, uint32_t channel) {
+  const filter *by = c->by;
+  const bb_array_node *windows = c->view[c->along];
+  uint32_t last = c->views - 1, axis = c->at[last], points = (uint32_t)by->places + TAPS - 1;
+  for (uint32_t v = 0; v < c->views; v++) channel = below(c->view[v], channel);
+  bb_array_windows tiles = {windows->ints[1], by->places, 1, windows->ints[4] / by->places,
+                            points,           NULL};
+  uint32_t value = bb_array_windows_of(c->array, c->name, c->view[last]->in[0], axis, &tiles);
+  value = transformed(c, matrix(c, "image", points, points, by->image[0], POINTS), value, axis + 1,
+                      channel + (channel > axis));
+  for (uint32_t v = c->views; v-- > 0;)
+    if (v != c->along) value = seen_anew(c, v, value);
+  return value;
+}
+
+/* The summed axis of the image that is longest. */
+static uint32_t channel_of(const convolution *c) {
+  uint32_t found = BB_NONE;
+  for (uint32_t a = 0; a < c->array->value[c->image].rank; a++)
+    if (axis_of(c->result, c->rank, c->label[0][a]) == BB_NONE &&
+        (found == BB_NONE ||
+         extent_of(c->array, c->image, a) > extent_of(c->array, c->image, found)))
+      found = a;
+  return found;
+}
+
+/* The axis of the result that only the weights have, and is longest. */
+static uint32_t map_of(const convolution *c, uint32_t result) {
+  uint32_t found = 0;
+  int64_t most = -1;
+  for (uint32_t a = 0; a < c->rank; a++)
+    if (axis_of(c->label[0], c->array->value[c->image].rank, c->result[a]) == BB_NONE &&
+        extent_of(c->array, result, a) > most)
+      most = extent_of(c->array, result, found = a);
+  return found;
+}
+
+/* In place of the node, whose result becomes that of the last one. */
+static void replace(convolution *c, bb_array_node node) {
+  bb_array *array = c->array;
+  const filter *by = c->by;
+  uint32_t weights = array->value[c->weights].rank, points = (uint32_t)by->places + TAPS - 1;
+  int64_t place = c->label[0][c->place], tap = c->label[0][c->tap];
+  uint32_t from = axis_of(c->label[1], weights, tap), to = axis_of(c->result, c->rank, place);
+  uint32_t map = map_of(c, node.out[0]);
+  uint32_t image = points_of_image(c, channel_of(c));
+  uint32_t g = matrix(c, "weights", points, TAPS, by->weights[0], TAPS),
+           inner = from ? 0 : weights - 1;
+  uint32_t spread = transformed(c, g, c->weights, from, inner);
+  memmove(c->result + to + 2, c->result + to + 1, (c->rank - to - 1) * sizeof *c->result);
+  c->result[to + 1] = tap;
+  uint32_t sums = bb_array_contract(array, c->name, image, spread, c->label[0], c->label[1],
+                                    c->rank + 1, c->result);
+  uint32_t a = matrix(c, "results", (uint32_t)by->places, points, by->results[0], POINTS);
+  uint32_t parts = transformed(c, a, sums, to + 1, map + (map > to));
+  node.op = BB_A_RESHAPE;
+  node.nin = 1;
+  node.in = BB_NEW(array->program->arena, uint32_t, 1);
+  node.in[0] = parts;
+  node.count = 0;
+  bb_array_append(array, node);
+}
+
+void bb_array_filter(bb_array *array, uint32_t least) {
+  bb_arena *scratch = bb_scratch(array->program->ctx);
+  uint32_t nodes = array->nodes, found = 0;
+  const bb_array_node *node = array->node;
+  const bool *constant = find_constants(array, scratch);
+  convolution **of = BB_NEW(scratch, convolution *, nodes + 1);
+  for (uint32_t i = 0; i < nodes; i++) {
+    convolution c;
+    if (!find(array, constant, &node[i], least, &c)) continue;
+    of[i] = BB_NEW(scratch, convolution, 1);
+    *of[i] = c;
+    found++;
+  }
+  if (found) {
+    array->nodes = array->node_capacity = 0;
+    array->node = NULL;
+  }
+  for (uint32_t i = 0; i < nodes && found; i++) {
+    if (of[i])
+      replace(of[i], node[i]);
+    else if (!node[i].removed)
+      bb_array_append(array, node[i]);
+  }
+  bb_scratch_end(scratch);
+}
