@@ -18,9 +18,12 @@ enum {
   TAPS = 3,
   MOST_PLACES = 4, /* results of a tile */
   POINTS = MOST_PLACES + TAPS - 1,
-  PLACES = 64, /* that a weight is read for, at least: there are more of them than before */
+  PLACES = 128, /* that a weight is read for, at least: there are more of them than before */
   CHAIN = 8    /* views between a product and its windows, at most */
 };
+
+/* For each place: what must be saved, and what copies cost where tiles do not end with the places. */
+static const double MOST_COST = 2.4, LONGER = 0.3;
 
 /* The three matrices of F(m, 3). */
 typedef struct filter {
@@ -28,7 +31,7 @@ typedef struct filter {
   double image[POINTS][POINTS], weights[POINTS][TAPS], results[MOST_PLACES][POINTS];
 } filter;
 
-/* The longest first.  Points 0, 3/4, -3/4, 3/2, -3/2 and infinity, whose errors are smaller than those of whole numbers; 0, 1, -1
+/* Points 0, 3/4, -3/4, 3/2, -3/2 and infinity, whose errors are smaller than those of whole numbers; 0, 1, -1
  * and infinity. */
 static const filter filters[] = {
     {4,
@@ -61,6 +64,7 @@ typedef struct convolution {
   int64_t label[2][BB_ARRAY_RANK], result[BB_ARRAY_RANK]; /* of axes */
   uint32_t rank;                                          /* of the result */
   const filter *by;
+  double cost;         /* multiplications for each place, for TAPS */
   uint32_t place, tap; /* axes of the image as the product reads it */
   uint32_t views;
   const bb_array_node *view[CHAIN]; /* from the product's operand down ... */
@@ -166,7 +170,14 @@ static bool is_worth_it(const convolution *c, uint32_t least) {
   return 2. * channels * maps >= (double)least * (channels + maps) && places >= PLACES;
 }
 
-/* The longest filter that divides the places of the product's axis `place`, along which `tap` slides. */
+/* Multiplications in place of three for each of `places`; what is longer than the image is padded and cut off again. */
+static double cost_of(const filter *by, int64_t places) {
+  int64_t tiles = (places + by->places - 1) / by->places;
+  double cost = (double)(tiles * (by->places + TAPS - 1)) / (double)places;
+  return places % by->places == 0 ? cost : cost + LONGER;
+}
+
+/* The filter that costs least along the product's axis `place`, along which `tap` slides. */
 static bool fits(convolution *c, uint32_t place, uint32_t tap) {
   int64_t places = extent_of(c->array, c->image, place);
   uint32_t weights = c->array->value[c->weights].rank;
@@ -175,10 +186,11 @@ static bool fits(convolution *c, uint32_t place, uint32_t tap) {
               axis_of(c->result, c->rank, c->label[0][tap]) == BB_NONE;
   bool slid = axis_of(c->result, c->rank, c->label[0][place]) != BB_NONE &&
               axis_of(c->label[1], weights, c->label[0][place]) == BB_NONE;
-  c->place = place, c->tap = tap, c->by = NULL;
-  for (uint32_t i = 0; i < FILTERS && !c->by; i++)
-    if (places > 0 && places % filters[i].places == 0) c->by = &filters[i];
-  return sums && slid && c->by && find_windows(c);
+  c->place = place, c->tap = tap, c->cost = MOST_COST;
+  for (uint32_t i = 0; i < FILTERS && places > 0; i++)
+    if (cost_of(&filters[i], places) < c->cost)
+      c->by = &filters[i], c->cost = cost_of(&filters[i], places);
+  return sums && slid && c->cost < MOST_COST && find_windows(c);
 }
 
 static bool find(bb_array *array, const bool *constant, const bb_array_node *node, uint32_t least,
@@ -199,7 +211,7 @@ static bool find(bb_array *array, const bool *constant, const bb_array_node *nod
   bool found = false;
   for (uint32_t place = rank[!weights]; place-- > 0;)
     for (uint32_t tap = 0; tap < rank[!weights]; tap++)
-      if (place != tap && fits(&c, place, tap) && (!found || c.by->places > best->by->places))
+      if (place != tap && fits(&c, place, tap) && (!found || c.cost < best->cost))
         *best = c, found = true;
   return found && is_worth_it(best, least) && !is_of_bytes(array, best->image) &&
          !is_of_bytes(array, best->weights);
@@ -264,15 +276,33 @@ static uint32_t seen_anew(const convolution *c, uint32_t v, uint32_t operand) {
   return bb_array_transpose(c->array, view->name, operand, perm);
 }
 
+/* The value with zeros behind an axis, if it is shorter than `extent`. */
+static uint32_t with_zeros(const convolution *c, uint32_t value, uint32_t axis, int64_t extent) {
+  bb_array *array = c->array;
+  const bb_array_value v = array->value[value];
+  const bb_extent *shape[BB_ARRAY_RANK];
+  static const double zero; /* of any floats */
+  int64_t more = extent - bb_extent_value(v.shape[axis]);
+  if (more <= 0) return value;
+  uint32_t number =
+      bb_array_constant(array, c->name, v.dtype, 0, NULL, &zero, bb_dtype_bytes(v.dtype));
+  memcpy(shape, v.shape, v.rank * sizeof *shape);
+  shape[axis] = bb_extent_number(array->program, more);
+  uint32_t behind = bb_array_broadcast(array, c->name, number, v.rank, shape);
+  return bb_array_concat(array, c->name, 2, (const uint32_t[]){value, behind}, axis);
+}
+
 /* The image's tiles, transformed: what the product reads, with tiles for places and points for taps. */
 static uint32_t points_of_image(const convolution *c, uint32_t channel) {
   const filter *by = c->by;
   const bb_array_node *windows = c->view[c->along];
   uint32_t last = c->views - 1, axis = c->at[last], points = (uint32_t)by->places + TAPS - 1;
   for (uint32_t v = 0; v < c->views; v++) channel = below(c->view[v], channel);
-  bb_array_windows tiles = {windows->ints[1], by->places, 1, windows->ints[4] / by->places,
-                            points,           NULL};
-  uint32_t value = bb_array_windows_of(c->array, c->name, c->view[last]->in[0], axis, &tiles);
+  int64_t first = windows->ints[1], count = (windows->ints[4] + by->places - 1) / by->places;
+  bb_array_windows tiles = {first, by->places, 1, count, points, NULL};
+  uint32_t value =
+      with_zeros(c, c->view[last]->in[0], axis, first + (count - 1) * by->places + points);
+  value = bb_array_windows_of(c->array, c->name, value, axis, &tiles);
   value = transformed(c, matrix(c, "image", points, points, by->image[0], POINTS), value, axis + 1,
                       channel + (channel > axis));
   for (uint32_t v = c->views; v-- > 0;)
@@ -320,11 +350,23 @@ static void replace(convolution *c, bb_array_node node) {
                                     c->rank + 1, c->result);
   uint32_t a = matrix(c, "results", (uint32_t)by->places, points, by->results[0], POINTS);
   uint32_t parts = transformed(c, a, sums, to + 1, map + (map > to));
+  int64_t places = extent_of(array, node.out[0], to),
+          all = extent_of(array, parts, to) * by->places;
   node.op = BB_A_RESHAPE;
+  node.count = 0;
+  if (all > places) { /* the last tile has more */
+    const bb_extent *shape[BB_ARRAY_RANK];
+    memcpy(shape, array->value[node.out[0]].shape, c->rank * sizeof *shape);
+    shape[to] = bb_extent_number(array->program, all);
+    parts = bb_array_reshape(array, c->name, parts, c->rank, shape);
+    node.op = BB_A_SLICE;
+    node.count = 4;
+    node.ints = BB_NEW(array->program->arena, int64_t, 4);
+    memcpy((int64_t *)node.ints, (const int64_t[]){to, 0, 1, places}, 4 * sizeof *node.ints);
+  }
   node.nin = 1;
   node.in = BB_NEW(array->program->arena, uint32_t, 1);
   node.in[0] = parts;
-  node.count = 0;
   bb_array_append(array, node);
 }
 

@@ -1,13 +1,13 @@
-# Three taps along an axis of eight places, over 64 channels: tiles of four places, six products for twelve.
+# Three taps along an axis of twelve places, over 64 channels: tiles of four places, six products for twelve.
 blockbuster 1
 program filter
 
-input x : f32[1,64,10,10]
+input x : f32[1,64,14,14]
 constant maps : f32[64,1,1,1] = [-0.625, 0.25, -0.25, 0.625, 0.125, -0.375, 0.5, 0, -0.5, 0.375, -0.125, -0.625, 0.25, -0.25, 0.625, 0.125, -0.375, 0.5, 0, -0.5, 0.375, -0.125, -0.625, 0.25, -0.25, 0.625, 0.125, -0.375, 0.5, 0, -0.5, 0.375, -0.125, -0.625, 0.25, -0.25, 0.625, 0.125, -0.375, 0.5, 0, -0.5, 0.375, -0.125, -0.625, 0.25, -0.25, 0.625, 0.125, -0.375, 0.5, 0, -0.5, 0.375, -0.125, -0.625, 0.25, -0.25, 0.625, 0.125, -0.375, 0.5, 0, -0.5]
 constant channels : f32[1,64,1,1] = [-0.75, -0.125, 0.5, -0.5, 0.125, 0.75, -0.25, 0.375, -0.625, 0, 0.625, -0.375, 0.25, -0.75, -0.125, 0.5, -0.5, 0.125, 0.75, -0.25, 0.375, -0.625, 0, 0.625, -0.375, 0.25, -0.75, -0.125, 0.5, -0.5, 0.125, 0.75, -0.25, 0.375, -0.625, 0, 0.625, -0.375, 0.25, -0.75, -0.125, 0.5, -0.5, 0.125, 0.75, -0.25, 0.375, -0.625, 0, 0.625, -0.375, 0.25, -0.75, -0.125, 0.5, -0.5, 0.125, 0.75, -0.25, 0.375, -0.625, 0, 0.625, -0.375]
 constant taps : f32[1,1,3,3] = [0.5, -1, 0.25, 1, 2, -0.5, -0.25, 0.75, 1.5]
 
 w = elementwise maps*channels*taps
-rows = windows(x, axis=2, start=0, by=1, length=8, dilation=1, taps=3)
-seen = windows(rows, axis=4, start=0, by=1, length=8, dilation=1, taps=3)
+rows = windows(x, axis=2, start=0, by=1, length=12, dilation=1, taps=3)
+seen = windows(rows, axis=4, start=0, by=1, length=12, dilation=1, taps=3)
 output y = contract(seen[n,c,i,k,j,l], w[o,c,k,l] -> [n,o,i,j])
