@@ -123,23 +123,20 @@ BB_EXPS(_below_f32, bb_exp_below_f32)
 #undef BB_EXPS
 #undef BB_WIDE_EXPS
 
-/* Between -0.625 and 0.625. */
-BB_INLINE float bb_tanh_small_f32(float x) {
-  float z = x * x;
-  float p = -0.00571703655f;
-  p = p * z + 0.020650579f;
-  p = p * z + -0.0537434953f;
-  p = p * z + 0.133314912f;
-  p = p * z + -0.333332839f;
-  return x + x * (z * p);
-}
-
-/* Within 2 ulp; of -0 it is -0. */
+/* Within 2 ulp; never beyond 1; of -0 it is -0.  |x| = n ln 2 / 2 + r, so that with p = 2^n and t = tanh r, a polynomial, it is
+ * ((p + 1) t + p - 1) / ((p - 1) t + p + 1), whose divisor is the dividend and 2 - 2 t: what rounding does to the dividend then
+ * leaves a quotient near 1 alone.  n is 0 up to 3/4 ln 2 / 2, where the quotient is t, since p - 1 cancels with what is below 0: a sum
+ * that rounds to halves of n is cut to whole ones.  Beyond 9.5 all is 1. */
 BB_INLINE float bb_tanh_f32(float x) {
-  float a = fabsf(x), small = bb_tanh_small_f32(x);
-  float large = 1.0f - 2.0f / (bb_exp_near_f32(2.0f * a) + 1.0f);
-  large = a > 10.0f ? 1.0f : large;
-  return copysignf(a < 0.625f ? small : large, x);
+  const float size = fabsf(x), a = size > 9.5f ? 9.5f : size;
+  const uint32_t bits = bb_bits(a * 2.88539008f + 6291583.0f) & 0xfffffffe;
+  const float r = a - (bb_float(bits) - 6291583.0f) * 0.34657359f, z = r * r;
+  const float power = bb_float(bits << 22);
+  float p = -0.0512252748f;
+  p = p * z + 0.133226886f;
+  p = p * z + -0.333332151f;
+  const float t = r + r * z * p, top = (power + 1.0f) * t + (power - 1.0f);
+  return bb_float(bb_bits(top / (top + (2.0f - 2.0f * t))) | (bb_bits(x) & 0x80000000));
 }
 
 /* Within 2 ulp. */

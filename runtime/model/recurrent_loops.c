@@ -156,17 +156,6 @@ BB_INLINE void sigmoids(float *lane) {
   for (int l = 0; l < GROUP; l++) lane[l] = 1.0f / (1.0f + e[l]);
 }
 
-/* As bb_tanh_f32() has it, but for what it divides: no power here is more than 1. */
-BB_INLINE void tanhs(float *lane) {
-  float e[GROUP];
-  for (int l = 0; l < GROUP; l++) e[l] = -2.0f * fabsf(lane[l]);
-  bb_exps_below_f32(e, GROUP);
-  for (int l = 0; l < GROUP; l++) {
-    float x = lane[l], large = 1.0f - 2.0f * e[l] / (1.0f + e[l]);
-    lane[l] = fabsf(x) < 0.625f ? bb_tanh_small_f32(x) : copysignf(large, x);
-  }
-}
-
 BB_INLINE float hard(float x) {
   float y = 0.2f * x + 0.5f;
   y = y < 1 ? y : 1;
@@ -176,7 +165,7 @@ BB_INLINE float hard(float x) {
 SMALL void apply(int64_t function, float *lane, int64_t n) {
   switch (function) {
   case BB_RECURRENT_SIGMOID: EACH(at, n) sigmoids(lane + at); break;
-  case BB_RECURRENT_TANH: EACH(at, n) tanhs(lane + at); break;
+  case BB_RECURRENT_TANH: EACH(at, n) LANE(x, lane + at, bb_tanh_f32(x)) break;
   case BB_RECURRENT_RELU: EACH(at, n) LANE(x, lane + at, x <= 0 ? 0 : x) break;
   case BB_RECURRENT_HARD_SIGMOID: EACH(at, n) LANE(x, lane + at, hard(x)) break;
   case BB_RECURRENT_SOFTSIGN: EACH(at, n) LANE(x, lane + at, x / (1.0f + fabsf(x))) break;

@@ -112,10 +112,12 @@ static float my_sin(float x) {
 static float my_cos(float x) {
   return bb_cos_f32(x);
 }
-/* Roots and angles of what is 1 - y^2 are none beyond 1. */
+/* Roots and angles of what is 1 - y^2 are none beyond 1, and logarithms of what is 1 - y. */
 static void check_turns(void) {
   for (int32_t bits = 0x37000000; bits < 0x40800000; bits += 61) {
     float x = bb_float((uint32_t)bits), s = my_sin(x), c = my_cos(x);
+    float t = my_tanh(x * 4);
+    if (!(fabsf(t) <= 1)) complain("tanh beyond 1", (double)x * 4, (double)t, 1);
     if (!(fabsf(s) <= 1)) complain("sin beyond 1", (double)x, (double)s, 1);
     if (!(fabsf(c) <= 1)) complain("cos beyond 1", (double)x, (double)c, 1);
   }
