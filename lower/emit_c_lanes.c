@@ -208,7 +208,7 @@ static void find_more(lanes *l) {
 static bool is_paired(const lanes *l, uint32_t tile, bool *any) {
   const bb_tile *t = &l->c->p->tile[tile];
   if (l->made[tile]) return true;
-  if (!l->load[tile]) return !(l->turned ? t->rows : t->cols) && !l->c->tile[tile].window;
+  if (!l->load[tile]) return !(l->turned ? t->rows : t->cols);
   *any = true;
   return bb_c_lane_step(l, l->load[tile]) == 2;
 }
@@ -253,6 +253,7 @@ bool bb_c_find_lanes(bb_c *c, const bb_tile_body *body, uint32_t at, lanes *l) {
   l->made = BB_NEW(arena(l), bool, c->p->tiles + 1);
   l->now = BB_NEW(arena(l), bool, c->p->tiles + 1);
   l->load = BB_NEW(arena(l), const bb_tile_stmt *, c->p->tiles + 1);
+  l->near = BB_NEW(arena(l), const char *, c->p->tiles + 1);
   l->reads = BB_NEW(arena(l), uint32_t, c->p->tiles + 1);
   const bb_tile_body *in = &s->loop->body;
   double trips = bb_c_trips(s->loop);

@@ -26,6 +26,8 @@ typedef struct bb_c_lanes_found {
   uint32_t *reads; /* by tile: of maps in the loop */
   /* by tile: the load in the loop that is read without a pointer to its window */
   const bb_tile_stmt **load;
+  /* by tile: how far lines lie apart, where vectors are read from the place of the first; NULL: each from its own */
+  const char **near;
   uint32_t sums, inner;                     /* inner: tiles that loops in the loop add to */
   uint32_t sum[BB_LANES_SUMS];              /* what passes from an iteration to the next */
   const bb_tile_stmt *start[BB_LANES_SUMS]; /* what each begins with */

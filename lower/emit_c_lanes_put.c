@@ -51,27 +51,67 @@ static const char *in_order(const lanes *l, const char *vector) {
   return is_paired(l) ? bb_arena_printf(arena(l), "bb_lanes8_in_order(%s)", vector) : vector;
 }
 
+/* How far one line of a load lies from the next, in elements; 0: it is not known. */
+static int64_t line_of(const lanes *l, const bb_tile_view *view, const bb_tile_stmt *load) {
+  bb_axis line = l->turned ? BB_AXIS_COL : BB_AXIS_ROW;
+  for (uint32_t k = 0; k < view->rank; k++)
+    if (load->range[k].size && load->range[k].axis == line)
+      return view->stride[k]->op == BB_X_CONST ? (int64_t)view->stride[k]->number : 0;
+  return 0;
+}
+
+/* How far lines lie apart of what a load in the loop gives, in elements, where it is read in vectors from the place of the first one;
+ * NULL: it is not. */
+static const char *near_line(const lanes *l, const bb_tile_stmt *load) {
+  const bb_tile_view *view = &l->c->p->view[load->view];
+  if (!has_along(l, load->result)) return NULL;
+  if (!l->load[load->result]) return bb_c_pitch(l->c, load->result);
+  int64_t line = view->strided ? line_of(l, view, load) : 0;
+  return line ? bb_arena_printf(arena(l), "%" PRId64, line) : NULL;
+}
+
+/* Compilers that know how places of one load come about keep a pointer for each, and what lines see of each other from one iteration to
+ * the next, which is more than there are registers for. */
+static void put_near(lanes *l, const bb_tile_stmt *load) {
+  const uint32_t tile = load->result;
+  const char *along = l->single ? "0" : "first";
+  const char *r = l->turned ? along : "line", *c = l->turned ? "line" : along;
+  if ((l->near[tile] = near_line(l, load)) == NULL) return;
+  const char *at = l->load[tile] ? bb_c_place(l->c, load, r, c)
+                                 : bb_arena_printf(arena(l), "&%s", bb_c_at(l->c, tile, r, c));
+  bb_c_line(l->c, "const float *near%u = %s;", tile, at);
+  bb_c_line(l->c, "BB_HIDE(near%u);", tile);
+}
+
+/* The place of a vector of a load, at (r, c); step: between elements. */
+static const char *place_of(const lanes *l, uint32_t tile, int64_t step) {
+  if (l->near[tile])
+    return bb_arena_printf(arena(l), "near%u + q * %s + (%s) * %" PRId64, tile, l->near[tile],
+                           vector_place(l), step);
+  return l->load[tile] ? bb_c_place(l->c, l->load[tile], "r", "c")
+                       : bb_arena_printf(arena(l), "&%s", bb_c_at(l->c, tile, "r", "c"));
+}
+
 /* Vectors of a tile at (r, c). */
 static const char *vector_of(const lanes *l, uint32_t tile) {
+  int64_t step = l->load[tile] ? bb_c_lane_step(l, l->load[tile]) : 1;
   if (l->made[tile]) return bb_arena_printf(arena(l), "t%u_v[q * %u + v]", tile, l->vectors);
   if (l->load[tile] && is_paired(l))
-    return bb_arena_printf(arena(l), "bb_lanes8_paired(%s)",
-                           bb_c_place(l->c, l->load[tile], "r", "c"));
+    return bb_arena_printf(arena(l), "bb_lanes8_paired(%s)", place_of(l, tile, step));
   if (l->load[tile])
     return bb_arena_printf(arena(l), "bb_lanes%u_every(%s, %" PRId64 ")", l->width,
-                           bb_c_place(l->c, l->load[tile], "r", "c"),
-                           bb_c_lane_step(l, l->load[tile]));
+                           place_of(l, tile, step), step);
   if (l->shared.load && l->shared.load->result == tile)
     return bb_arena_printf(arena(l), "t%u_v[(q * %u + tap) * %u + v]", tile, l->shared.apart,
                            l->vectors);
   const bb_tile *t = &l->c->p->tile[tile];
-  const char *at = bb_c_at(l->c, tile, "r", "c");
   if (l->turned && t->rows && !t->cols &&
       l->c->tile[tile].window) /* a vector lies as its array does */
-    return bb_arena_printf(arena(l), "bb_lanes%u_every(&%s, %s)", l->width, at,
-                           bb_c_pitch(l->c, tile));
-  if (!has_along(l, tile)) return bb_arena_printf(arena(l), "bb_lanes%u_of(%s)", l->width, at);
-  return bb_arena_printf(arena(l), "bb_lanes%u_from(&%s)", l->width, at);
+    return bb_arena_printf(arena(l), "bb_lanes%u_every(&%s, %s)", l->width,
+                           bb_c_at(l->c, tile, "r", "c"), bb_c_pitch(l->c, tile));
+  if (!has_along(l, tile))
+    return bb_arena_printf(arena(l), "bb_lanes%u_of(%s)", l->width, bb_c_at(l->c, tile, "r", "c"));
+  return bb_arena_printf(arena(l), "bb_lanes%u_from(%s)", l->width, place_of(l, tile, step));
 }
 
 static const char *value_of(const lanes *l, const bb_tile_stmt *s, const bb_expr *e) {
@@ -153,15 +193,6 @@ static int64_t move_of(const bb_tile_view *view, const bb_tile_stmt *load,
     move = (int64_t)view->stride[i]->number * (int64_t)loop->step->number;
   }
   return move;
-}
-
-/* How far one line of a load lies from the next, in elements; 0: it is not known. */
-static int64_t line_of(const lanes *l, const bb_tile_view *view, const bb_tile_stmt *load) {
-  bb_axis line = l->turned ? BB_AXIS_COL : BB_AXIS_ROW;
-  for (uint32_t k = 0; k < view->rank; k++)
-    if (load->range[k].size && load->range[k].axis == line)
-      return view->stride[k]->op == BB_X_CONST ? (int64_t)view->stride[k]->number : 0;
-  return 0;
 }
 
 /* What a line reads in one iteration, and the next line in an earlier one. */
@@ -274,7 +305,9 @@ static void put_body(lanes *l, const bb_tile_body *body) {
     if (s->kind == BB_TILE_LOOP) {
       put_loop(l, s->loop);
     } else if (s->kind == BB_TILE_LOAD) {
-      if (l->load[s->result] != s && l->shared.load != s) bb_c_point(l->c, s);
+      if (l->shared.load == s) continue;
+      if (l->load[s->result] != s) bb_c_point(l->c, s);
+      put_near(l, s);
     } else {
       put_map(l, s, !l->now[s->result]);
       l->now[s->result] = true;

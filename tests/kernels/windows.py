@@ -4,6 +4,7 @@ usage: windows.py BLOCKBUSTER
 """
 
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -110,7 +111,7 @@ def call(*command):
 def main():
     rng, wrong = np.random.default_rng(SEED), 0
     with tempfile.TemporaryDirectory() as folder:
-        in_registers, pairs, eights = 0, 0, False
+        in_registers, near, pairs, products, eights = 0, 0, 0, 0, False
         for first in range(0, DRAWN, TOGETHER):
             symbolic = first >= DRAWN - 2 * TOGETHER
             drawn, path = Drawn(rng), pathlib.Path(folder) / f"windows{first}.onnx"
@@ -130,13 +131,19 @@ def main():
                 return 1
             text = (path.with_suffix(".d") / "kernels.c").read_text()
             in_registers += text.count("_v[q *")
+            near += text.count("BB_HIDE(near")
             pairs += text.count("bb_lanes8_in_order(")
+            products += len(re.findall(r"bb_lanes8_paired\(near.*\* bb_lanes8_of\(", text))
             eights |= "bb_lanes8_of" in text and "bb_lanes16" not in text
     if not in_registers:
         print("no loop keeps its sums in registers")
+    if not near:
+        print("no vectors are read from the place of the first")
     if eights and not pairs:
         print("no window by twos is loaded as pairs by vectors of 8")
-    return 1 if wrong or not in_registers or (eights and not pairs) else 0
+    if eights and not products:
+        print("no pairs are multiplied by a weight")
+    return 1 if wrong or not in_registers or not near or (eights and not (pairs and products)) else 0
 
 
 if __name__ == "__main__":

@@ -194,7 +194,8 @@ def dynamic(rows):
     return make
 
 
-def window(op, channels, kernel, stride=1, group=None, pad=True, **attributes):
+def window(op, channels, kernel, stride=1, group=None, pad=True, behind=None, **attributes):
+    """behind: an operator that takes what a convolution makes."""
     def make(size):
         side = max(4, round((2**size / channels) ** 0.5))
         x, pads = floats(1, channels, side, side), kernel // 2 if pad else 0
@@ -202,7 +203,11 @@ def window(op, channels, kernel, stride=1, group=None, pad=True, **attributes):
         sizes = {'kernel_shape': [kernel] * 2, 'strides': [stride] * 2, 'pads': [pads] * 4, **attributes}
         if op == 'Conv':
             w = floats(channels, channels // group, kernel, kernel)
-            return made([node('Conv', 'x w', 'y', group=group, **sizes)], {'x': x}, (1, channels, left, left), [constant('w', w)])
+            nodes, parts = [node('Conv', 'x w', 'c' if behind else 'y', group=group, **sizes)], [constant('w', w)]
+            if behind:
+                nodes.append(node(behind, 'c low high' if behind == 'Clip' else 'c', 'y'))
+                parts += [constant('low', np.float32(0)), constant('high', np.float32(6))]
+            return made(nodes, {'x': x}, (1, channels, left, left), parts)
         return made([node(op, 'x', 'y', **sizes)], {'x': x}, (1, channels, left, left))
     return make
 
@@ -240,6 +245,9 @@ for bits in (3, 4, 5, 6):
 ROWS |= {'MaxPool 3x3 by 2': window('MaxPool', 64, 3, 2), 'MaxPool 3x3': window('MaxPool', 64, 3), 'MaxPool 2x2 by 2': window('MaxPool', 64, 2, 2, pad=False),
          'AveragePool 3x3': window('AveragePool', 64, 3), 'AveragePool 2x2 by 2': window('AveragePool', 64, 2, 2, pad=False),
          'Conv 3x3 each': window('Conv', 128, 3, group=128), 'Conv 3x3 each by 2': window('Conv', 128, 3, 2, group=128),
+         'Conv 5x5 each': window('Conv', 128, 5, group=128), 'Conv 5x5 each by 2': window('Conv', 128, 5, 2, group=128),
+         'Conv 3x3 each, Relu': window('Conv', 128, 3, group=128, behind='Relu'), 'Conv 3x3 each by 2, Clip': window('Conv', 128, 3, 2, group=128, behind='Clip'),
+         'Conv 5x5 each, HardSwish': window('Conv', 128, 5, group=128, behind='HardSwish'),
          'Conv 7x7 each of 512': window('Conv', 512, 7, group=512), 'Conv 3x3 groups of 8': window('Conv', 128, 3, group=16), 'Conv 1x1': window('Conv', 64, 1, group=1),
          'Conv 3x3': window('Conv', 64, 3, group=1), 'Conv 3x3 by 2': window('Conv', 64, 3, 2, group=1)}
 
