@@ -225,6 +225,19 @@ static const bb_expr *beside_number(const bb_expr *e, bb_expr_op op, double *val
   return e->a[1 - i];
 }
 
+/* Is an exp read once, by a sum with a number beside which what is below e^-87 is nothing? */
+static bool is_beside(const printer *p, const bb_expr *exp) {
+  double number = 0;
+  bool added = false;
+  for (uint32_t i = 0; i < p->count && !added; i++)
+    added = beside_number(p->node[i], BB_X_ADD, &number) == exp;
+  return added && fabs(number) >= 0x1p-100 && uses_of(p, exp) == 1 && !p->c->target && !p->c->exact;
+}
+
+static const char *exponential(const printer *p, const bb_expr *e) {
+  return call(p, bb_c_is_below(p->c, e) ? "exp_below" : is_beside(p, e) ? "exp_beside" : "exp", e);
+}
+
 /* What was brought between two numbers about 0 fits, and NaN is 0 however it went through: without the
  * cases of others it takes a compiler a few vector instructions.  NULL: it is not that. */
 static const char *cast_between(const printer *p, const bb_expr *e) {
@@ -323,7 +336,7 @@ static const char *print(const printer *p, const bb_expr *e) {
   case BB_X_COORD: return e->index == BB_COORD_ROW ? p->row : p->col;
   case BB_X_SYMBOL: return symbol(p->c, e->index);
   case BB_X_SQRT: return call(p, "sqrt", e);
-  case BB_X_EXP: return call(p, bb_c_is_below(p->c, e) ? "exp_below" : "exp", e);
+  case BB_X_EXP: return exponential(p, e);
   case BB_X_LOG: return call(p, "log", e);
   case BB_X_SIN: return call(p, "sin", e);
   case BB_X_COS: return call(p, "cos", e);

@@ -1,16 +1,16 @@
 /* cpu_math.h - functions of numbers, as plain arithmetic that compilers make vector code of.  Part of cpu.h.
  */
 
-/* e^(x - n ln 2), which is near 1. */
-BB_INLINE float bb_exp_rest_f32(float x, float n) {
+/* e^(x - n ln 2), which is near 1, by a power of two. */
+BB_INLINE float bb_exp_rest_f32(float x, float n, const float by) {
   float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
-  float p = 0.0013814611f;
-  p = p * r + 0.00836871004f;
-  p = p * r + 0.0416683874f;
-  p = p * r + 0.166665207f;
-  p = p * r + 0.499999935f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
+  float p = by * 0.0013814611f;
+  p = p * r + by * 0.00836871004f;
+  p = p * r + by * 0.0416683874f;
+  p = p * r + by * 0.166665207f;
+  p = p * r + by * 0.499999935f;
+  p = p * r + by;
+  p = p * r + by;
   return p;
 }
 
@@ -24,7 +24,7 @@ BB_INLINE float bb_exp_f32(float x) {
   bits = bits < most ? bits : most;
   float n = bb_float((uint32_t)bits) - 12583166.0f;
   int32_t half = bits >> 1;
-  float p = bb_exp_rest_f32(x, n) * bb_float((uint32_t)half << 23) *
+  float p = bb_exp_rest_f32(x, n, 1) * bb_float((uint32_t)half << 23) *
             bb_float((uint32_t)(bits - half) << 23);
   return x < -104.0f ? 0.0f : p;
 }
@@ -32,7 +32,17 @@ BB_INLINE float bb_exp_f32(float x) {
 /* e^x of what is between -87 and 88: 2^n is one number. */
 BB_INLINE float bb_exp_near_f32(float x) {
   float sum = x * 1.44269504f + 12583039.0f, n = sum - 12583039.0f;
-  return bb_exp_rest_f32(x, n) * bb_float(bb_bits(sum) << 23);
+  return bb_exp_rest_f32(x, n, 1) * bb_float(bb_bits(sum) << 23);
+}
+
+/* e^x that is added to a number which is not so small, within 1 ulp where multiply-adds are fused: below e^-87 it is 0.  Twice the polynomial
+ * by half of 2^n, which is one number up to n = 128; what is more is beyond 1.42 or infinite, and so is the product. */
+BB_INLINE float bb_exp_beside_f32(float x) {
+  int32_t bits = (int32_t)bb_bits(x * 1.44269504f + 12583038.0f), most = 0x4B400000 + 254;
+  bits = bits < most ? bits : most;
+  float n = bb_float((uint32_t)bits) - 12583038.0f;
+  float p = bb_exp_rest_f32(x, n, 2) * bb_float((uint32_t)bits << 23);
+  return x < -87.0f ? 0.0f : p;
 }
 
 /* e^x of what is at most 0, but for rounding, within 2 ulp where multiply-adds are fused (3 elsewhere): a power of two

@@ -69,6 +69,9 @@ static float my_exp(float x) {
 static float my_exp_below(float x) {
   return x > 0 ? bb_exp_f32(x) : bb_exp_below_f32(x);
 }
+static float my_exp_beside(float x) {
+  return bb_exp_beside_f32(x);
+}
 /* Of lanes side by side: this one and, beside it, others that must not matter. */
 static float of_lanes(float x, void exps(float *x, int64_t lanes)) {
   float lane[16];
@@ -560,6 +563,7 @@ int main(void) {
   if (!runs_here()) return SKIP;
   check("exp", my_exp, exp, 1.5, 0);
   check("exp below", my_exp_below, exp, 2, 1.7e-38);
+  check("exp beside", my_exp_beside, exp, 1.5, 1.7e-38);
   check_beyond();
   check("exps", my_exps, exp, 2, 0);
   check("exps below", my_exps_below, exp, 2, 1.7e-38);
