@@ -29,12 +29,6 @@ BB_INLINE float bb_exp_f32(float x) {
   return x < -104.0f ? 0.0f : p;
 }
 
-/* e^x of what is between -87 and 88: 2^n is one number. */
-BB_INLINE float bb_exp_near_f32(float x) {
-  float sum = x * 1.44269504f + 12583039.0f, n = sum - 12583039.0f;
-  return bb_exp_rest_f32(x, n, 1) * bb_float(bb_bits(sum) << 23);
-}
-
 /* e^x that is added to a number which is not so small, within 1 ulp where multiply-adds are fused: below e^-87 it is 0.  Twice the polynomial
  * by half of 2^n, which is one number up to n = 128; what is more is beyond 1.42 or infinite, and so is the product. */
 BB_INLINE float bb_exp_beside_f32(float x) {
@@ -149,29 +143,35 @@ BB_INLINE float bb_tanh_f32(float x) {
   return bb_float(bb_bits(top / (top + (2.0f - 2.0f * t))) | (bb_bits(x) & 0x80000000));
 }
 
-/* Within 2 ulp. */
+/* Within 2 ulp; of -0 it is -0.  From 0.875 on it is 1 - 2^q, q being a polynomial in |x| that is the better the less is left of 1; a
+ * power of two is as in exp. */
 BB_INLINE float bb_erf_f32(float x) {
   float a = fabsf(x), z = x * x;
-  float p = 8.05462737e-05f;
-  p = p * z + -0.000806510577f;
-  p = p * z + 0.00519393683f;
-  p = p * z + -0.0268564408f;
-  p = p * z + 0.112836406f;
-  p = p * z + -0.376126301f;
-  p = p * z + 0.128379166f;
+  float p = -0.000603881897f;
+  p = p * z + 0.00500202179f;
+  p = p * z + -0.0267722793f;
+  p = p * z + 0.112819627f;
+  p = p * z + -0.376125067f;
+  p = p * z + 0.128379151f;
   float small = x + x * p;
-  float q = 2.32073894e-06f;
-  q = q * a + -3.6966716e-05f;
-  q = q * a + 0.000234445174f;
-  q = q * a + -0.000572085683f;
-  q = q * a + -0.00168030692f;
-  q = q * a + 0.0211017618f;
-  q = q * a + -0.10405315f;
-  q = q * a + -0.63614581f;
-  q = q * a + -1.12845572f;
-  float large = 1.0f - bb_exp_near_f32(q * a);
-  large = copysignf(a > 4.0f ? 1.0f : large, x);
-  return a < 0.9375f ? small : large;
+  float q = 0.000288409472f;
+  q = q * a + -0.00444647158f;
+  q = q * a + 0.0322892554f;
+  q = q * a + -0.150401592f;
+  q = q * a + -0.918737769f;
+  q = q * a + -1.62720048f;
+  q = q * a + -0.000208050638f;
+  float sum = q + 12583039.0f, r = q - (sum - 12583039.0f);
+  float e = 0.00132695551f;
+  e = e * r + 0.0096712932f;
+  e = e * r + 0.0555071086f;
+  e = e * r + 0.240222469f;
+  e = e * r + 0.693147004f;
+  e = e * r + 1.0f;
+  float large = 1.0f - e * bb_float(bb_bits(sum) << 23);
+  large = a > 3.9375f ? 1.0f : large;
+  large = bb_float(bb_bits(large) | (bb_bits(x) & 0x80000000));
+  return a < 0.875f ? small : large;
 }
 
 /* Within 1 ulp where multiply-adds are fused (2 elsewhere).  x = 2^n (1 + f), f between -0.293 and 0.415, and a polynomial in f; what is
