@@ -287,10 +287,20 @@ static int64_t length_of_piece(bb_lower *l, const bb_ix_node *node, uint32_t slo
   return 1;
 }
 
-/* The operand whose roles a view has: of a join, one that is computed; BB_NONE: those that are have others. */
+/* Have two of a view's axes one dim? */
+static bool repeats_dim(bb_lower *l, const bb_ix_node *node) {
+  for (uint32_t a = 0; a < bb_ix_rank(l->ix, node->out[0]); a++)
+    for (uint32_t b = 0; b < a; b++)
+      if (bb_ix_find(l->ix, node->dim[a]) == bb_ix_find(l->ix, node->dim[b])) return true;
+  return false;
+}
+
+/* The operand whose roles a view has: of a join, one that is computed.  BB_NONE: those that are have others, or operands could not
+ * tell their axes apart by these. */
 static uint32_t leading_operand(bb_lower *l, const bb_ix_node *node, const bb_placed *const *in) {
   uint32_t first = BB_NONE;
   if (node->op == BB_IX_SLICE || node->op == BB_IX_PAD) return 0;
+  if (repeats_dim(l, node)) return BB_NONE;
   for (uint32_t i = 0; i < node->nin && node->op == BB_IX_JOIN; i++) {
     const bb_ix_operand *here = &node->in[i];
     if (l->ix->value[here->value].once || bb_ix_node_of(l->ix, here->value)->op == BB_IX_SOURCE)
