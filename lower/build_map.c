@@ -208,8 +208,9 @@ static bool is_float_cast(const bb_expr *expr) {
          bb_dtype_is_float(expr->a[0]->dtype);
 }
 
-/* What every float type has stands in a cast tile where it stood. */
-static void keep_fills(bb_tile_fact *result, const bb_tile_fact *from) {
+/* What every float type has stands in a cast tile where it stood, and is what the load behind it gives from here on. */
+static void keep_fills(bb_tile_fact *result, bb_tile_fact *from) {
+  from->chosen = true;
   for (uint32_t axis = 0; axis < 2; axis++) {
     result->known[axis] = from->known[axis] && (from->fill[axis] == 0 || isinf(from->fill[axis]));
     result->fill[axis] = from->fill[axis];

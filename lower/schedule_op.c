@@ -131,6 +131,7 @@ static uint32_t transpose(bb_build *b, uint32_t tile) {
   stmt->operands = 1;
   stmt->operand[0] = tile;
   stmt->result = result;
+  b->fact[tile].chosen = true; /* what a load fills it with is known of the result, too */
   for (uint32_t axis = 0; axis < 2; axis++) {
     b->fact[result].known[axis] = fact.known[1 - axis];
     b->fact[result].fill[axis] = fact.fill[1 - axis];
