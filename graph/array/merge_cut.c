@@ -58,18 +58,21 @@ static bool reads_none(const bb_merger *m, const bb_ix_node *node) {
   return true;
 }
 
-/* A tensor is stored in one way: all its readings keep both, or none. */
-static bool all_go_cut(const bb_merger *m, uint32_t tensor) {
+/* A tensor is stored in one way: all its readings keep both, or none.  One alone may be in the way. */
+static bool tensor_keeps(const bb_merger *m, uint32_t tensor) {
+  bool all = true;
   for (uint32_t r = m->source[tensor]; r; r = m->next_source[r - 1]) {
     const bb_ix_node *node = &m->ix->node[r - 1];
-    if (!node->removed && has_both(m, node->out[0]) && !goes_cut(m, node)) return false;
+    if (node->removed) continue;
+    if (is_cut(m, r - 1)) return true;
+    all &= !has_both(m, node->out[0]) || goes_cut(m, node);
   }
-  return true;
+  return all;
 }
 
 static bool keeps(const bb_merger *m, const bb_merge_site *s) {
   const bb_ix_node *node = &m->ix->node[s->node];
-  if (node->op == BB_IX_SOURCE) return all_go_cut(m, node->tensor);
+  if (node->op == BB_IX_SOURCE) return tensor_keeps(m, node->tensor);
   if (s->splits || node->op == BB_IX_MISC) return comes_cut(m, node, true);
   if (node->op == BB_IX_CONTRACT) return false;
   return comes_cut(m, node, false) || (reads_none(m, node) && goes_cut(m, node));
