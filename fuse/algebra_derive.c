@@ -341,31 +341,31 @@ static bool derive_product(bb_derivation *d, const bb_expr *g, const bb_normal *
 
 /* --- one fold --- */
 
+/* The factor of a term that is an element and its first power, the others free of elements and not 0. */
+static const bb_atom *linear_factor(const bb_term *t) {
+  const bb_atom *found = NULL;
+  for (uint32_t f = 0; f < t->count; f++) {
+    bb_factor at = t->factor[f];
+    bool element = at.atom->deps & BB_DEP_ELEMENT;
+    bool arg = at.atom->kind == BB_ATOM_LEAF && at.atom->expr->op == BB_X_ARG &&
+               at.atom->expr->index < BB_CHAIN_RENAMED;
+    if (element && arg && !at.atom->predicate && at.power.num == 1 && at.power.den == 1 && !found)
+      found = at.atom;
+    else if (element || at.atom->sign & BB_SIGN_ZERO)
+      return NULL;
+  }
+  return found;
+}
+
 /* The first leaf element that stands alone and linear in one term of a normal form free of folds,
- * its other factors free of elements and folds. */
-static const bb_atom *linear_element(const bb_normal *u, uint32_t *term) {
+ * its other factors free of elements and folds.  The rest may ask anything of other elements, as masks do. */
+static const bb_atom *linear_element(bb_algebra *al, const bb_normal *u, uint32_t *term) {
   for (uint32_t i = 0; i < u->count; i++) {
-    const bb_atom *found = NULL;
-    bool good = true;
-    for (uint32_t f = 0; f < u->term[i].count; f++) {
-      bb_factor at = u->term[i].factor[f];
-      bool element = at.atom->deps & BB_DEP_ELEMENT;
-      bool arg = at.atom->kind == BB_ATOM_LEAF && at.atom->expr->op == BB_X_ARG &&
-                 at.atom->expr->index < BB_CHAIN_RENAMED;
-      if (element && arg && !at.atom->predicate && at.power.num == 1 && at.power.den == 1 && !found)
-        found = at.atom;
-      else if (element || at.atom->sign & BB_SIGN_ZERO)
-        good = false;
-    }
-    for (uint32_t k = 0; k < u->count && found; k++) {
-      if (k == i) continue;
-      for (uint32_t f = 0; f < u->term[k].count; f++) {
-        const bb_atom *other = u->term[k].factor[f].atom;
-        good &= other != found && (other->kind == BB_ATOM_LEAF || !(other->deps & BB_DEP_ELEMENT));
-      }
-    }
+    const bb_atom *found = linear_factor(&u->term[i]);
+    if (!found) continue;
+    const bb_normal *rest = bb_normal_subtract(al, u, bb_normal_of_term(al, &u->term[i]));
     *term = i;
-    if (good && found) return found;
+    if (!bb_expr_uses_arg(bb_normal_expr(al, rest), found->expr->index)) return found;
   }
   return NULL;
 }
@@ -376,7 +376,7 @@ static void rename_element(bb_derivation *d, const bb_expr *g, const bb_normal *
   uint32_t term;
   bool plain = u->count == 1 && u->term[0].count == 1 && u->term[0].k.num == u->term[0].k.den;
   if (u->deps & BB_DEP_FOLD || plain || d->renamed >= 16) return;
-  const bb_atom *x = linear_element(u, &term);
+  const bb_atom *x = linear_element(d->al, u, &term);
   if (!x) return;
   bb_algebra *al = d->al;
   const bb_normal *mine = bb_normal_of_term(al, &u->term[term]);
