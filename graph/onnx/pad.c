@@ -25,41 +25,6 @@ static bb_onnx_value *border(const bb_onnx_node *n, bb_onnx_value *v, uint32_t a
   return bb_onnx_part(n, v, axis, front ? count : -2, front ? 0 : -2 - count, -1);
 }
 
-static bb_onnx_value *pad_axis(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
-                               pad_mode mode, int64_t before, int64_t after, const bb_expr *fill) {
-  int64_t extent = bb_extent_value(v->shape[axis]);
-  int64_t from = before < 0 ? -before : 0, end = after < 0 ? after : BB_ONNX_TO_END;
-  if (extent >= 0 && from - (after < 0 ? after : 0) >= extent)
-    bb_onnx_refuse(n, "a negative pad leaves nothing of axis %u", axis);
-  v = bb_onnx_part(n, v, axis, from, end, 1);
-  if (before < 0) before = 0;
-  if (after < 0) after = 0;
-  bool open = bb_extent_value(v->shape[axis]) < 0 && fill->op == BB_X_CONST && !v->form;
-  if (mode == CONSTANT && open && (before || after))
-    return bb_onnx_pad_along(n, v, axis, before, after, fill);
-  bb_onnx_value *part[3];
-  uint32_t count = 0;
-  if (before > 0) part[count++] = border(n, v, axis, mode, before, true, fill);
-  part[count++] = v;
-  if (after > 0) part[count++] = border(n, v, axis, mode, after, false, fill);
-  return bb_onnx_concat(n, count, part, axis);
-}
-
-bb_onnx_value *bb_onnx_pad_with(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
-                                int64_t before, int64_t after, double fill) {
-  if (before == 0 && after == 0) return v;
-  return pad_axis(n, v, axis, CONSTANT, before, after,
-                  bb_expr_const(n->m->program, v->dtype, fill));
-}
-
-static pad_mode parse_mode(const bb_onnx_node *n) {
-  static const char *const name[] = {"constant", "reflect", "edge", "wrap"};
-  const char *text = bb_onnx_text(n, "mode", "constant");
-  for (int i = 0; i < 4; i++)
-    if (strcmp(text, name[i]) == 0) return (pad_mode)i;
-  bb_onnx_refuse(n, "mode is %s", bb_onnx_quote(n->m->arena, text));
-}
-
 /* Where element `at` of an axis of `length` comes from, beyond its ends by the mode; what a constant fills is anywhere. */
 static const bb_expr *source_of(bb_program *p, pad_mode mode, const bb_expr *at,
                                 const bb_expr *length) {
@@ -92,6 +57,55 @@ static bb_onnx_value *pad_open(const bb_onnx_node *n, bb_onnx_value *v, uint32_t
   at = f_sub(p, bb_onnx_index_along(m, made, axis), before);
   const bb_expr *inside = f_and(p, f_le(p, f_num(p, at, 0), at), f_lt(p, at, length));
   return bb_onnx_map(n, f_select(p, inside, bb_onnx_arg(n, 0, made), fill), 1, &made);
+}
+
+/* An axis that may be shorter than what is seen of it beyond an end goes round more than once. */
+static bb_onnx_value *wrap(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis, int64_t before,
+                           int64_t after) {
+  bb_program *p = n->m->program;
+  int64_t extent = bb_extent_value(v->shape[axis]);
+  if (extent == 0) bb_onnx_refuse(n, "axis %u has no element to repeat", axis);
+  if (extent > 0 && before <= extent && after <= extent) return NULL;
+  return pad_open(n, v, axis, WRAP, bb_expr_const(p, BB_I64, (double)before),
+                  bb_expr_const(p, BB_I64, (double)after), bb_expr_const(p, v->dtype, 0));
+}
+
+static bb_onnx_value *pad_axis(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                               pad_mode mode, int64_t before, int64_t after, const bb_expr *fill) {
+  int64_t extent = bb_extent_value(v->shape[axis]);
+  int64_t from = before < 0 ? -before : 0, end = after < 0 ? after : BB_ONNX_TO_END;
+  if (extent >= 0 && from - (after < 0 ? after : 0) >= extent)
+    bb_onnx_refuse(n, "a negative pad leaves nothing of axis %u", axis);
+  v = bb_onnx_part(n, v, axis, from, end, 1);
+  if (before < 0) before = 0;
+  if (after < 0) after = 0;
+  bool open = bb_extent_value(v->shape[axis]) < 0 && fill->op == BB_X_CONST && !v->form;
+  if (mode == CONSTANT && open && (before || after))
+    return bb_onnx_pad_along(n, v, axis, before, after, fill);
+  bb_onnx_value *wrapped =
+      mode == WRAP && (before || after) ? wrap(n, v, axis, before, after) : NULL;
+  if (wrapped) return wrapped;
+  bb_onnx_value *part[3];
+  uint32_t count = 0;
+  if (before > 0) part[count++] = border(n, v, axis, mode, before, true, fill);
+  part[count++] = v;
+  if (after > 0) part[count++] = border(n, v, axis, mode, after, false, fill);
+  return bb_onnx_concat(n, count, part, axis);
+}
+
+bb_onnx_value *bb_onnx_pad_with(const bb_onnx_node *n, bb_onnx_value *v, uint32_t axis,
+                                int64_t before, int64_t after, double fill) {
+  if (before == 0 && after == 0) return v;
+  return pad_axis(n, v, axis, CONSTANT, before, after,
+                  bb_expr_const(n->m->program, v->dtype, fill));
+}
+
+static pad_mode parse_mode(const bb_onnx_node *n) {
+  static const char *const name[] = {"constant", "reflect", "edge", "wrap"};
+  const char *text = bb_onnx_text(n, "mode", "constant");
+  for (int i = 0; i < 4; i++)
+    if (strcmp(text, name[i]) == 0) return (pad_mode)i;
+  bb_onnx_refuse(n, "mode is %s", bb_onnx_quote(n->m->arena, text));
 }
 
 /* An axis by its pads, numbers or not; NULL as above. */

@@ -65,7 +65,18 @@ def projected():
                      {"w": w, "lengths": np.array([width] * 3), "heads": np.array([0, 0, heads, size]), "rows": np.array([0, 0, width])}, symbols=symbols, by="runtime")
 
 
+def around():
+    """Pads that go round an axis more than once."""
+    for length in (1, 2, 5):
+        for before, after in ((7, 0), (0, 4), (3, 5), (-1, 9)):
+            x, pads = rand(length + (before < 0), 3), np.array([before, 0, after, 0])
+            for symbols in ({}, {"x": ["N", 3]}):
+                yield graph_case(f"Pad-around-{length}-{before}-{after}-{len(symbols)}", [N("Pad", ["x", "p"], ["y"], mode="wrap")], {"x": x}, ["y"], {"p": pads},
+                                 symbols=symbols, by=lambda given, pads=pads: {"y": np.pad(given["x"][max(-pads[0], 0):], ((max(pads[0], 0), pads[2]), (0, 0)), "wrap")})
+
+
 def cases():
+    yield from around()
     yield from folds()
     yield from hidden()
     yield from projected()
