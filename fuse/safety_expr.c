@@ -497,6 +497,25 @@ bb_value bb_safe_value_of(bb_safe_level *level, const bb_pair *pair, bb_item ite
   return bb_safe_emit(level, value, b.count, b.in, item);
 }
 
+static bool has_axis(const builder *b, bool row) {
+  for (uint32_t i = 0; i < b->count; i++) {
+    bb_item own = bb_type_of(b->level->graph, b->in[i])->item;
+    if ((row ? own.row : own.col) != BB_NO_DIM) return true;
+  }
+  return false;
+}
+
+/* Of an operand that is a power of e alone, its exponents have the axes: what reads neither, a count of its elements, has them
+ * from there. */
+static void add_axes(builder *b, const bb_pair *pair) {
+  for (uint32_t i = 0; pair->ones && i < pair->count; i++) {
+    bb_item own = bb_type_of(b->level->graph, pair->exponent[i].value)->item;
+    bool row = own.row != BB_NO_DIM && b->item.row != BB_NO_DIM && !has_axis(b, true);
+    bool col = own.col != BB_NO_DIM && b->item.col != BB_NO_DIM && !has_axis(b, false);
+    if (row || col) operand(b, pair->exponent[i].value);
+  }
+}
+
 bb_pair *bb_safe_expression(bb_safe_level *level, const bb_node *node, const bb_expr *expr,
                             uint32_t count, bb_pair *const *pair, const bb_type *type) {
   builder b = {.level = level, .program = level->safety->program, .node = node, .item = type->item};
@@ -505,6 +524,7 @@ bb_pair *bb_safe_expression(bb_safe_level *level, const bb_node *node, const bb_
   for (uint32_t i = 0; i < count; i++)
     if (!pair[i]->ones) operand(&b, pair[i]->significand);
   form f = form_of(&b, expr, pair);
+  for (uint32_t i = 0; i < count; i++) add_axes(&b, pair[i]);
   emit_exponents(&b, &f, type->item, result);
   result->logarithm = f.logarithm && f.count;
   result->ones = result->count && !f.logarithm && bb_expr_is_number(f.significand, 1);

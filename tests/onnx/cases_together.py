@@ -75,7 +75,16 @@ def around():
                                  symbols=symbols, by=lambda given, pads=pads: {"y": np.pad(given["x"][max(-pads[0], 0):], ((max(pads[0], 0), pads[2]), (0, 0)), "wrap")})
 
 
+def shares():
+    """What is added to a softmax's shares is counted where nothing but exps says how many there are."""
+    nodes = [N("Neg", ["x"], ["a"]), N("Softmax", ["a"], ["b"]), N("Neg", ["b"], ["c"]), N("Softmax", ["c"], ["d"]), N("Add", ["d", "e"], ["f"]),
+             N("LpNormalization", ["f"], ["g"], axis=1, p=1), N("ReduceMax", ["g"], ["y"])]
+    for rows in (1, 3):
+        yield graph_case(f"Shares-counted-{rows}", nodes, {"x": rand(rows, 33)}, ["y"], {"e": np.float32(0.01)}, by="runtime")
+
+
 def cases():
+    yield from shares()
     yield from around()
     yield from folds()
     yield from hidden()
