@@ -76,9 +76,11 @@ void bb_c_dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
                       s->accumulate && !fresh ? "true" : "false", roomy ? ", panel" : "");
   const char *result =
       bb_arena_printf(arena(c), "t%u, %s", s->result, to->cols ? bb_c_pitch(c, s->result) : "1");
-  const char *with = c->tile[left].bundled
-                         ? bb_arena_printf(arena(c), "t%u_in, %u, BB_BUNDLED", left, most)
-                         : bb_arena_printf(arena(c), "t%u, %s, %s", left, across[a], along[a]);
+  /* Bundles are of as many rows as there were when they were made: fewer of them are read where they were loaded. */
+  const bool bundled =
+      c->tile[left].bundled && !bb_c_has_end(c, s->result, turned ? BB_AXIS_COL : BB_AXIS_ROW);
+  const char *with = bundled ? bb_arena_printf(arena(c), "t%u_in, %u, BB_BUNDLED", left, most)
+                             : bb_arena_printf(arena(c), "t%u, %s, %s", left, across[a], along[a]);
   const bb_c_tile *held = &c->tile[right];
   const char *suffix = held->narrow || held->panels ? bb_c_memory_suffix(c, c->p->tile[right].dtype)
                                                     : bb_c_suffix(c, to->dtype);

@@ -130,6 +130,11 @@ bool bb_c_is_live(const bb_c *c, uint32_t tile, bb_axis axis) {
   return bb_c_axis_size(c->p, a) && live_of(c, a)->is;
 }
 
+bool bb_c_has_end(const bb_c *c, uint32_t tile, bb_axis axis) {
+  uint32_t a = 2 * tile + (axis == BB_AXIS_COL);
+  return bb_c_axis_size(c->p, a) && ends(c, a);
+}
+
 static const char *count_of(bb_c *c, const bb_c_live *l, uint32_t size) {
   return bb_arena_printf(c->out->arena, "bb_clip(%s, %u, %s)", bb_c_index(c, l->start), size,
                          bb_c_index(c, l->extent));

@@ -187,6 +187,8 @@ void bb_c_find_live(bb_c *c);
  * there, as a C expression; of a tile that lacks the axis: 1.  whole: in whole vectors, as
  * bb_c_whole(). */
 bool bb_c_is_live(const bb_c *c, uint32_t tile, bb_axis axis);
+/* Do masks, or an extent, leave out some along it in the strip at hand? */
+bool bb_c_has_end(const bb_c *c, uint32_t tile, bb_axis axis);
 const char *bb_c_count(bb_c *c, uint32_t tile, bb_axis axis);
 /* Of an axis that a variable moves along, which is live; NULL: there is none. */
 const char *bb_c_count_by(bb_c *c, uint32_t variable);

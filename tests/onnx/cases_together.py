@@ -83,7 +83,19 @@ def shares():
         yield graph_case(f"Shares-counted-{rows}", nodes, {"x": rand(rows, 33)}, ["y"], {"e": np.float32(0.01)}, by="runtime")
 
 
+def turned():
+    """Keys that lie turned, as caches of some decoders do, in a block that ends with an open axis; scores of two products, as rotary halves make them."""
+    rows, size = 300, 8
+    nodes = [N("MatMul", ["q", "k"], ["a"]), N("MatMul", ["r", "l"], ["b"]), N("Add", ["a", "b"], ["s"]), N("Cast", ["seen"], ["may"], to=T.BOOL), N("Unsqueeze", ["may", "first"], ["m"]),
+             N("Where", ["m", "s", "low"], ["t"]), N("Softmax", ["t"], ["p"]), N("MatMul", ["p", "v"], ["y"])]
+    for keys in (8, 133, 260):
+        feeds = {"q": rand(2, rows, size), "k": rand(2, size, keys), "r": rand(2, rows, size), "l": rand(2, size, keys), "v": rand(2, keys, 4), "seen": np.arange(2 * keys).reshape(2, keys) % 3}
+        symbols = {"q": ["B", "S", size], "k": ["B", size, "T"], "r": ["B", "S", size], "l": ["B", size, "T"], "v": ["B", "T", 4], "seen": ["B", "T"]}
+        yield graph_case(f"Keys-turned-{keys}", nodes, feeds, ["y"], {"first": np.array([1]), "low": np.finfo(np.float32).min}, symbols=symbols, by="runtime")
+
+
 def cases():
+    yield from turned()
     yield from shares()
     yield from around()
     yield from folds()
