@@ -29,6 +29,7 @@ class Case:
         self.name, self.model, self.inputs, self.by = name, model, inputs, by
         self.since = since  # the first opset in which the operator takes these operands
         self.external = external  # constants in a file beside the model
+        self.safe = False  # a number only where exps have been made safe, and none before that
 
     def answer(self):
         names = [o.name for o in self.model.graph.output]

@@ -92,6 +92,8 @@ def main():
     assert len(names) == len(set(names)), "two cases have one name"
     failures = tried = 0
     picked = [case for case in every if not options.names or any(n in case.name for n in options.names)]
+    if options.arrays or options.blocks:
+        picked = [case for case in picked if not case.safe]
     for first in range(0, len(picked), BATCH):
         with tempfile.TemporaryDirectory() as folder:
             written = [(variant, variant.write(pathlib.Path(folder), answer)) for case in picked[first:first + BATCH]
