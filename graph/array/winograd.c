@@ -19,7 +19,7 @@ enum {
   MOST_PLACES = 4, /* results of a tile */
   POINTS = MOST_PLACES + TAPS - 1,
   PLACES = 128, /* that a weight is read for, at least: there are more of them than before */
-  CHAIN = 8    /* views between a product and its windows, at most */
+  CHAIN = 8     /* views between a product and its windows, at most */
 };
 
 /* For each place: what must be saved, and what copies cost where tiles do not end with the places. */
