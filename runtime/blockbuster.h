@@ -95,8 +95,8 @@ typedef struct bb_advance_options {
   bool peel;      /* more snapshots: Rule 7 in the place of map extension */
   bool naive;     /* the plain loop of the paper: slower, the same result */
   /* Leave out rewrites that may cost more digits than sums in another order do: E[x^2] - mean^2 for
-   * a variance, x W - mean (1 W) for (x - mean) W, narrowing casts moved behind a product.  To be
-   * given at every call for a program. */
+   * a variance, x W - mean (1 W) for (x - mean) W, narrowing casts moved behind a product, minimal
+   * filters for convolutions.  To be given at every call for a program. */
   bool strict;
   uint32_t stop_after;     /* so many rewrites over the whole program; 0: no limit */
   uint64_t disabled_rules; /* bit r set: rule r is not tried */

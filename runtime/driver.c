@@ -144,9 +144,9 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
     bb_array_part(program->array);
     bb_array_pick(program->array);
     bb_array_structure(program->array);
-    after(program, "simplify", options);
     if (options->units.filter && !options->strict)
       bb_array_filter(program->array, options->units.filter);
+    after(program, "simplify", options);
     bb_array_split_strides(program->array);
     bb_array_factor(program->array);
     bb_array_canonicalise(program->array);

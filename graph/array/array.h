@@ -129,6 +129,8 @@ uint32_t bb_array_argreduce(bb_array *array, const char *name, const bb_monoid *
 /* Folds constants and shapes: what depends on constants only and is small is computed now; larger
  * constant subgraphs are left, to run once at load. Removes what no output needs. */
 void bb_array_fold(bb_array *array);
+/* Removes what no output needs. */
+void bb_array_remove_dead(bb_array *array);
 /* Constant masks and biases that equal a closed form of their coordinates become expressions. */
 void bb_array_structure(bb_array *array);
 /* Values joined only to be folded or taken apart again stay apart. */

@@ -19,7 +19,7 @@ static void need(const bb_array *array, uint32_t value, bool *needed) {
     needed[array->value[value].producer] = true;
 }
 
-static void remove_dead(bb_array *array) {
+void bb_array_remove_dead(bb_array *array) {
   bb_arena *scratch = bb_scratch(array->program->ctx);
   bool *needed = BB_NEW(scratch, bool, array->nodes);
   for (uint32_t o = 0; o < array->outputs; o++) need(array, array->output[o], needed);
@@ -75,7 +75,7 @@ static void fold(bb_array *array, bb_array_node *node) {
 }
 
 void bb_array_fold(bb_array *array) {
-  remove_dead(array);
+  bb_array_remove_dead(array);
   for (uint32_t i = 0; i < array->nodes; i++) fold(array, &array->node[i]);
-  remove_dead(array);
+  bb_array_remove_dead(array);
 }

@@ -120,6 +120,17 @@ static bool is_of_bytes(const bb_array *array, uint32_t value) {
   }
 }
 
+/* Is it a product, as weights are that a filter has already?  Along a second axis errors would grow. */
+static bool is_product(const bb_array *array, uint32_t value) {
+  const bb_array_node *node = NULL;
+  do {
+    uint32_t at = array->value[value].producer;
+    node = at == BB_NONE ? NULL : &array->node[at];
+    if (node && node->nin) value = node->in[0];
+  } while (node && node->op == BB_A_TRANSPOSE);
+  return node && node->op == BB_A_CONTRACT;
+}
+
 /* The axis of a view's operand that one of its own is; of windows, that of their places. */
 static uint32_t below(const bb_array_node *view, uint32_t axis) {
   if (view->op == BB_A_TRANSPOSE) return (uint32_t)view->ints[axis];
@@ -203,7 +214,8 @@ static bool find(bb_array *array, const bool *constant, const bb_array_node *nod
   convolution c = {.array = array, .name = node->name, .rank = (uint32_t)node->ints[2]};
   uint32_t weights = constant[node->in[1]] ? 1 : 0;
   c.image = node->in[!weights], c.weights = node->in[weights];
-  if (!constant[c.weights] || c.rank + 1 > BB_ARRAY_RANK) return false;
+  if (!constant[c.weights] || is_product(array, c.weights) || c.rank + 1 > BB_ARRAY_RANK)
+    return false;
   const int64_t *of[2] = {label, label + rank[0]};
   memcpy(c.label[0], of[!weights], rank[!weights] * sizeof *label);
   memcpy(c.label[1], of[weights], rank[weights] * sizeof *label);
@@ -393,5 +405,6 @@ void bb_array_filter(bb_array *array, uint32_t least) {
     else if (!node[i].removed)
       bb_array_append(array, node[i]);
   }
+  if (found) bb_array_remove_dead(array);
   bb_scratch_end(scratch);
 }
