@@ -295,8 +295,8 @@ static bool repeats_dim(bb_lower *l, const bb_ix_node *node) {
   return false;
 }
 
-/* The operand whose roles a view has: of a join, one that is computed.  BB_NONE: those that are have others, or operands could not
- * tell their axes apart by these. */
+/* The operand whose roles a view has: of a join, one that is computed and has all of its axes.  BB_NONE: those that are computed have
+ * others, or operands could not tell their axes apart by these. */
 static uint32_t leading_operand(bb_lower *l, const bb_ix_node *node, const bb_placed *const *in) {
   uint32_t first = BB_NONE;
   if (node->op == BB_IX_SLICE || node->op == BB_IX_PAD) return 0;
@@ -308,7 +308,7 @@ static uint32_t leading_operand(bb_lower *l, const bb_ix_node *node, const bb_pl
     if (first == BB_NONE) first = i;
     const bb_ix_operand *lead = &node->in[first];
     uint32_t rank = bb_ix_rank(l->ix, here->value);
-    if (rank != bb_ix_rank(l->ix, lead->value)) return BB_NONE;
+    if (rank != bb_ix_rank(l->ix, node->out[0])) return BB_NONE;
     for (uint32_t a = 0; a < rank; a++)
       if (here->index[a] != lead->index[a] || in[i]->role[a] != in[first]->role[a]) return BB_NONE;
   }

@@ -7,8 +7,10 @@
  *
  * F(m, 3) of Winograd ("Arithmetic Complexity of Computations", 1980), along one axis of those that windows slide over: m + 2
  * multiplications for m results, in place of 3 m.  Sums over channels and the taps of other axes are as before, of a product for
- * each p.  Along one axis errors are of the size of plain sums' (Lavin and Gray, "Fast Algorithms for Convolutional Neural
- * Networks", 2015, have 2-D tiles, whose are not); numbers that are not finite reach neighbours: `strict` leaves sums as they are.
+ * each p.  Errors are on average of the size of plain sums' for numbers of one size, but along the axis relative to the greatest
+ * number of a tile, not of a window; and what is not finite, or beyond what floats hold when it is multiplied by five, reaches all
+ * of a tile.  `strict` leaves sums as they are.  Along two axes (Lavin and Gray, "Fast Algorithms for Convolutional Neural
+ * Networks", 2015) errors would be greater.
  */
 #include "array.h"
 
@@ -57,8 +59,20 @@ static const filter filters[] = {
      {{1, 1, 1, 0}, {0, 1, -1, -1}}}};
 enum { FILTERS = sizeof filters / sizeof *filters };
 
+/* What is made once for all: weights that several convolutions read are transformed, and kept, once. */
+typedef struct sharing {
+  uint32_t matrix[2][FILTERS][3]; /* 1 + the value, by whether it is of doubles; 0: not made yet */
+  bb_arena *arena;
+  uint32_t count, capacity;
+  struct {
+    uint32_t weights, axis, spread;
+    const filter *by;
+  } * at;
+} sharing;
+
 typedef struct convolution {
   bb_array *array;
+  sharing *made;
   const char *name;
   uint32_t image, weights;                                /* values */
   int64_t label[2][BB_ARRAY_RANK], result[BB_ARRAY_RANK]; /* of axes */
@@ -204,6 +218,13 @@ static bool fits(convolution *c, uint32_t place, uint32_t tap) {
   return sums && slid && c->cost < MOST_COST && find_windows(c);
 }
 
+/* What is cut to what windows see, and padded for the last tile, is an axis of known length. */
+static bool ends_known(const convolution *c) {
+  uint32_t last = c->views - 1;
+  return extent_of(c->array, c->image, c->place) % c->by->places == 0 ||
+         extent_of(c->array, c->view[last]->in[0], c->at[last]) >= 0;
+}
+
 static bool find(bb_array *array, const bool *constant, const bb_array_node *node, uint32_t least,
                  convolution *best) {
   if (node->removed || node->op != BB_A_CONTRACT) return false;
@@ -225,27 +246,36 @@ static bool find(bb_array *array, const bool *constant, const bb_array_node *nod
     for (uint32_t tap = 0; tap < rank[!weights]; tap++)
       if (place != tap && fits(&c, place, tap) && (!found || c.cost < best->cost))
         *best = c, found = true;
-  return found && is_worth_it(best, least) && !is_of_bytes(array, best->image) &&
-         !is_of_bytes(array, best->weights);
+  return found && is_worth_it(best, least) && ends_known(best) &&
+         !is_of_bytes(array, best->image) && !is_of_bytes(array, best->weights);
 }
 
 /* --- as it is computed instead --- */
 
-/* One of the three matrices, of the image, the weights or the results. */
-static uint32_t matrix(const convolution *c, const char *of, uint32_t rows, uint32_t cols,
-                       const double *from, uint32_t pitch) {
+typedef enum matrix_kind { OF_IMAGE, OF_WEIGHTS, OF_RESULTS } matrix_kind;
+
+static uint32_t matrix(const convolution *c, matrix_kind kind) {
+  static const char *const of[] = {"image", "weights", "results"};
   bb_program *program = c->array->program;
   bb_dtype dtype = c->array->value[c->image].dtype;
+  uint32_t *made = &c->made->matrix[dtype == BB_F64][c->by - filters][kind];
+  uint32_t places = (uint32_t)c->by->places, points = places + TAPS - 1;
+  uint32_t rows = kind == OF_RESULTS ? places : points, cols = kind == OF_WEIGHTS ? TAPS : points;
+  const double *from = kind == OF_IMAGE     ? c->by->image[0]
+                       : kind == OF_WEIGHTS ? c->by->weights[0]
+                                            : c->by->results[0];
   size_t size = bb_dtype_bytes(dtype), count = (size_t)rows * cols;
+  if (*made) return *made - 1;
   char *data = BB_NEW(program->arena, char, count *size);
   for (uint32_t i = 0; i < count; i++) {
-    double number = from[i / cols * pitch + i % cols];
+    double number = from[i / cols * (kind == OF_WEIGHTS ? TAPS : POINTS) + i % cols];
     float narrow = (float)number;
     memcpy(data + i * size, dtype == BB_F32 ? (const void *)&narrow : &number, size);
   }
-  const char *name = bb_arena_printf(program->arena, "F%d%d_%s", (int)c->by->places, TAPS, of);
-  return bb_array_constant(c->array, name, dtype, 2, (const int64_t[]){rows, cols}, data,
-                           count * size);
+  const char *name = bb_arena_printf(program->arena, "F%u%d_%s", places, TAPS, of[kind]);
+  *made = 1 + bb_array_constant(c->array, name, dtype, 2, (const int64_t[]){rows, cols}, data,
+                                count * size);
+  return *made - 1;
 }
 
 /* The matrix against axis `axis` of a value, which becomes one over its rows.  What a product has neighbours in memory of, `inner`,
@@ -288,18 +318,19 @@ static uint32_t seen_anew(const convolution *c, uint32_t v, uint32_t operand) {
   return bb_array_transpose(c->array, view->name, operand, perm);
 }
 
-/* The value with zeros behind an axis, if it is shorter than `extent`. */
-static uint32_t with_zeros(const convolution *c, uint32_t value, uint32_t axis, int64_t extent) {
+/* The first `seen` elements of an axis, and zeros behind them up to `extent`. */
+static uint32_t with_zeros(const convolution *c, uint32_t value, uint32_t axis, int64_t seen,
+                           int64_t extent) {
   bb_array *array = c->array;
   const bb_array_value v = array->value[value];
   const bb_extent *shape[BB_ARRAY_RANK];
   static const double zero; /* of any floats */
-  int64_t more = extent - bb_extent_value(v.shape[axis]);
-  if (more <= 0) return value;
+  if (bb_extent_value(v.shape[axis]) > seen)
+    value = bb_array_slice(array, c->name, value, axis, 0, 1, seen);
   uint32_t number =
       bb_array_constant(array, c->name, v.dtype, 0, NULL, &zero, bb_dtype_bytes(v.dtype));
   memcpy(shape, v.shape, v.rank * sizeof *shape);
-  shape[axis] = bb_extent_number(array->program, more);
+  shape[axis] = bb_extent_number(array->program, extent - seen);
   uint32_t behind = bb_array_broadcast(array, c->name, number, v.rank, shape);
   return bb_array_concat(array, c->name, 2, (const uint32_t[]){value, behind}, axis);
 }
@@ -310,16 +341,32 @@ static uint32_t points_of_image(const convolution *c, uint32_t channel) {
   const bb_array_node *windows = c->view[c->along];
   uint32_t last = c->views - 1, axis = c->at[last], points = (uint32_t)by->places + TAPS - 1;
   for (uint32_t v = 0; v < c->views; v++) channel = below(c->view[v], channel);
-  int64_t first = windows->ints[1], count = (windows->ints[4] + by->places - 1) / by->places;
+  int64_t first = windows->ints[1], places = windows->ints[4];
+  int64_t count = (places + by->places - 1) / by->places;
   bb_array_windows tiles = {first, by->places, 1, count, points, NULL};
-  uint32_t value =
-      with_zeros(c, c->view[last]->in[0], axis, first + (count - 1) * by->places + points);
+  uint32_t value = c->view[last]->in[0];
+  if (places % by->places)
+    value = with_zeros(c, value, axis, first + places + TAPS - 1,
+                       first + (count - 1) * by->places + points);
   value = bb_array_windows_of(c->array, c->name, value, axis, &tiles);
-  value = transformed(c, matrix(c, "image", points, points, by->image[0], POINTS), value, axis + 1,
-                      channel + (channel > axis));
+  value = transformed(c, matrix(c, OF_IMAGE), value, axis + 1, channel + (channel > axis));
   for (uint32_t v = c->views; v-- > 0;)
     if (v != c->along) value = seen_anew(c, v, value);
   return value;
+}
+
+/* The weights, with points for the taps of axis `axis`. */
+static uint32_t points_of_weights(const convolution *c, uint32_t axis) {
+  sharing *m = c->made;
+  for (uint32_t i = 0; i < m->count; i++)
+    if (m->at[i].weights == c->weights && m->at[i].axis == axis && m->at[i].by == c->by)
+      return m->at[i].spread;
+  uint32_t inner = axis ? 0 : c->array->value[c->weights].rank - 1;
+  uint32_t spread = transformed(c, matrix(c, OF_WEIGHTS), c->weights, axis, inner);
+  BB_GROW(m->arena, m->at, m->capacity, (size_t)m->count + 1);
+  m->at[m->count].weights = c->weights, m->at[m->count].axis = axis;
+  m->at[m->count].by = c->by, m->at[m->count++].spread = spread;
+  return spread;
 }
 
 /* The summed axis of the image that is longest. */
@@ -348,20 +395,17 @@ static uint32_t map_of(const convolution *c, uint32_t result) {
 static void replace(convolution *c, bb_array_node node) {
   bb_array *array = c->array;
   const filter *by = c->by;
-  uint32_t weights = array->value[c->weights].rank, points = (uint32_t)by->places + TAPS - 1;
+  uint32_t weights = array->value[c->weights].rank;
   int64_t place = c->label[0][c->place], tap = c->label[0][c->tap];
   uint32_t from = axis_of(c->label[1], weights, tap), to = axis_of(c->result, c->rank, place);
   uint32_t map = map_of(c, node.out[0]);
   uint32_t image = points_of_image(c, channel_of(c));
-  uint32_t g = matrix(c, "weights", points, TAPS, by->weights[0], TAPS),
-           inner = from ? 0 : weights - 1;
-  uint32_t spread = transformed(c, g, c->weights, from, inner);
+  uint32_t spread = points_of_weights(c, from);
   memmove(c->result + to + 2, c->result + to + 1, (c->rank - to - 1) * sizeof *c->result);
   c->result[to + 1] = tap;
   uint32_t sums = bb_array_contract(array, c->name, image, spread, c->label[0], c->label[1],
                                     c->rank + 1, c->result);
-  uint32_t a = matrix(c, "results", (uint32_t)by->places, points, by->results[0], POINTS);
-  uint32_t parts = transformed(c, a, sums, to + 1, map + (map > to));
+  uint32_t parts = transformed(c, matrix(c, OF_RESULTS), sums, to + 1, map + (map > to));
   int64_t places = extent_of(array, node.out[0], to),
           all = extent_of(array, parts, to) * by->places;
   node.op = BB_A_RESHAPE;
@@ -388,11 +432,13 @@ void bb_array_filter(bb_array *array, uint32_t least) {
   const bb_array_node *node = array->node;
   const bool *constant = find_constants(array, scratch);
   convolution **of = BB_NEW(scratch, convolution *, nodes + 1);
+  sharing made = {.arena = scratch};
   for (uint32_t i = 0; i < nodes; i++) {
     convolution c;
     if (!find(array, constant, &node[i], least, &c)) continue;
     of[i] = BB_NEW(scratch, convolution, 1);
     *of[i] = c;
+    of[i]->made = &made;
     found++;
   }
   if (found) {

@@ -288,6 +288,17 @@ def graphs():
               N("Einsum", ["x", "w"], ["s"], equation="lhn,lhp->hpn")]
     sizes = {"both": np.array([64, 64]), "to": np.array([6, 8, 8])}
     yield graph_case("turned-join", halves + [N("Concat", ["z", "s"], ["y"], axis=0)], {"t": rand(6, 128)}, ["y"], {**sizes, "z": rand(1, 8, 8)})
+    # what is joined is one element of its axis, or of an axis of which there is one
+    step = [N("MatMul", ["x", "w"], ["k"]), N("Reshape", ["k", "apart"], ["r"]), N("Transpose", ["r"], ["new"], perm=[0, 2, 1, 3]), N("Concat", ["past", "new"], ["all"], axis=2),
+            N("Transpose", ["all"], ["t"], perm=[0, 1, 3, 2]), N("MatMul", ["new", "t"], ["s"]), N("Softmax", ["s"], ["p"], axis=-1), N("MatMul", ["p", "all"], ["y"])]
+    for batch, heads in ((2, 3), (3, 1), (1, 4)):
+        yield graph_case(f"join-one-{batch}-{heads}", step, {"x": rand(batch, 1, 24), "past": rand(batch, heads, 9, 8)}, ["y", "all"],
+                         {"w": rand(24, heads * 8), "apart": np.array([batch, 1, heads, 8])})
+    front = [N("ReduceMean", ["x"], ["one"], axes=[1], keepdims=1), N("Concat", ["one", "x"], ["all"], axis=1), N("MatMul", ["all", "w"], ["y"])]
+    yield graph_case("join-one-in-front", front, {"x": rand(3, 11, 24)}, ["y"], {"w": rand(24, 10)}, opset=17)
+    stack = [N("MatMul", ["x", "w"], ["a"]), N("MatMul", ["x", "v"], ["b"]), N("Unsqueeze", ["a", "first"], ["a1"]), N("Unsqueeze", ["b", "first"], ["b1"]),
+             N("Concat", ["a1", "b1"], ["all"], axis=0), N("Softmax", ["all"], ["y"], axis=-1)]
+    yield graph_case("join-stacked", stack, {"x": rand(2, 5, 24)}, ["y", "all"], {"w": rand(24, 10), "v": rand(24, 10), "first": np.array([0])})
     yield graph_case("turned-slice", halves + [N("Slice", ["s", "from", "end", "axis"], ["y"])], {"t": rand(6, 128)}, ["y"],
                      {**sizes, "from": np.array([2]), "end": np.array([7]), "axis": np.array([0])})
     # parts of an axis whose length only a run tells, at both ends, by steps, backwards, and of a table as long as that

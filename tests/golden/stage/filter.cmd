@@ -2,3 +2,4 @@
 blockbuster fuse -q filter.bb --machine cpu --listing
 blockbuster fuse -q filter.bb --machine cpu --listing --precision strict | grep -E "^kernel|dot|range"
 blockbuster fuse -q filter.bb --machine h200 --listing | grep -E "^kernel|dot|range"
+blockbuster fuse -q filter_open.bb --machine cpu --listing | grep -E "^kernel|load"
