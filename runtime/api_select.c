@@ -37,7 +37,7 @@ bb_units bb_api_units(bb_program *program, const char *machine) {
   return (bb_units){
       .narrow = !processor,
       .lines = processor,
-      .filter = processor && !tiles ? (uint32_t)(REUSE * m->dot_f32 / m->local_bandwidth) : 0,
+      .winograd = processor && !tiles ? (uint32_t)(REUSE * m->dot_f32 / m->local_bandwidth) : 0,
       .bytes = bb_machine_dot_rate(m, BB_I32) > bb_machine_dot_rate(m, BB_F32)};
 }
 

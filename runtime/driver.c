@@ -144,8 +144,8 @@ void bb_drive(bb_program *program, bb_stage goal, const bb_drive_options *option
     bb_array_part(program->array);
     bb_array_pick(program->array);
     bb_array_structure(program->array);
-    if (options->units.filter && !options->strict)
-      bb_array_filter(program->array, options->units.filter);
+    if (options->units.winograd && !options->strict)
+      bb_array_winograd(program->array, options->units.winograd);
     after(program, "simplify", options);
     bb_array_split_strides(program->array);
     bb_array_factor(program->array);

@@ -138,11 +138,11 @@ void bb_array_part(bb_array *array);
 /* A gather of one element of each row, out of what loops pass over anyway, becomes a sum that
  * leaves out all others. */
 void bb_array_pick(bb_array *array);
-/* Slices by a step that divides their axis become a split axis and one of its parts. */
-void bb_array_split_strides(bb_array *array);
 /* Convolutions of floats by three taps take fewer multiplications: where the harmonic mean of channels and of maps is at least
  * `least`. */
-void bb_array_filter(bb_array *array, uint32_t least);
+void bb_array_winograd(bb_array *array, uint32_t least);
+/* Slices by a step that divides their axis become a split axis and one of its parts. */
+void bb_array_split_strides(bb_array *array);
 /* Splits axes so that every axis of every value is a product of dims, and reshape, transpose,
  * broadcast and slices are renamings: makes array->index. */
 void bb_array_factor(bb_array *array);
@@ -155,7 +155,7 @@ typedef struct bb_units {
   /* That sum along lines of memory: products of windows of few channels see such, unless `strict`. */
   bool lines;
   /* Of floats, by vectors: those of a convolution over so many channels are worth some additions, unless `strict`; 0: none are. */
-  uint32_t filter;
+  uint32_t winograd;
   /* Of integers of 8 bits: products of what was scaled from such sum integers, unless `strict`. */
   bool bytes;
 } bb_units;

@@ -297,7 +297,7 @@ static void match_pieces(bb_flattening *f, uint32_t count, bb_flat *piece, uint3
   for (uint32_t i = 0; differ && i < count; i++) bb_flat_materialise(f, &piece[i]);
 }
 
-enum { MOST_RUNS = 4 }; /* that one operand of a join becomes */
+enum { MOST_RUNS = 4 }; /* that one operand of a join becomes: each is a nest of its own */
 
 /* How many runs of the innermost leaf an axis of several leaves is; 0: too many, or not known. */
 static uint32_t count_runs(bb_flattening *f, const bb_flat *x, uint32_t axis) {

@@ -14,10 +14,6 @@
 /* BLOCK: what the units for products sum at once, of 16 bits; of a shorter sum the rest is nothing. */
 enum { BLOCK = 16, LINE = 16, MOST_AXES = 8 };
 
-static int64_t extent_of(bb_ix *ix, uint32_t class) {
-  return bb_extent_value(bb_ix_extent(ix, class));
-}
-
 static uint32_t class_of(bb_ix *ix, int64_t extent) {
   return bb_ix_class(ix, bb_extent_number(ix->program, extent));
 }
@@ -77,11 +73,11 @@ static uint32_t with_zeros(bb_ix *ix, uint32_t value, uint32_t axis, int64_t ext
 static uint32_t with_taps(bb_ix *ix, uint32_t value, uint32_t axis, int64_t more, bb_arena *arena) {
   const bb_ix_node *node = bb_ix_node_of(ix, value);
   if (node->op != BB_IX_WINDOWS || axis == node->at) return BB_NONE;
-  uint32_t class = class_of(ix, extent_of(ix, node->dim[axis]) + more), operand;
+  uint32_t class = class_of(ix, bb_ix_length(ix, node->dim[axis]) + more), operand;
   bool taps = axis == node->at + 1;
   uint32_t below = axis_over(ix, &node->in[0], taps ? node->at : axis), from = node->in[0].value;
   if (taps) {
-    int64_t extent = extent_of(ix, bb_ix_axis(ix, from, below));
+    int64_t extent = bb_ix_length(ix, bb_ix_axis(ix, from, below));
     if (extent < 0 || node->by < 0) return BB_NONE;
     operand = with_zeros(ix, from, below, extent + node->by * more, arena);
   } else {
@@ -150,12 +146,12 @@ static bool is_short(bb_ix *ix, uint32_t at, product *p, bb_arena *arena) {
       !ix->value[w->value].once || p->sums < 2 || bb_ix_rank(ix, x->value) > MOST_AXES ||
       !is_narrow(ix->value[x->value].dtype))
     return false;
-  int64_t longest = extent_of(ix, node->dim[bb_ix_product_axes(ix, node).sum]);
+  int64_t longest = bb_ix_length(ix, node->dim[bb_ix_product_axes(ix, node).sum]);
   p->order = BB_NEW(arena, uint32_t, p->sums);
   uint32_t n = 0;
   for (uint32_t a = 0; a < bb_ix_rank(ix, w->value); a++) {
     if (w->index[a] < p->rank) continue;
-    int64_t extent = extent_of(ix, node->dim[w->index[a]]);
+    int64_t extent = bb_ix_length(ix, node->dim[w->index[a]]);
     if (extent < 1 || extent > BLOCK || n == p->sums) return false;
     p->order[n++] = w->index[a];
     p->summed *= extent;
@@ -165,7 +161,7 @@ static bool is_short(bb_ix *ix, uint32_t at, product *p, bb_arena *arena) {
 
 /* Taps that the innermost sum needs more, so that rows are multiples of 16 bytes. */
 static int64_t taps_missing(bb_ix *ix, const product *p, bb_dtype dtype) {
-  int64_t inner = extent_of(ix, ix->node[p->node].dim[p->order[p->sums - 1]]), more = 0;
+  int64_t inner = bb_ix_length(ix, ix->node[p->node].dim[p->order[p->sums - 1]]), more = 0;
   while (p->summed / inner * (inner + more) * (int64_t)bb_dtype_bytes(dtype) % LINE) more++;
   return more;
 }
@@ -195,7 +191,7 @@ static void sum_along_rows(bb_ix *ix, const product *p, bb_arena *arena) {
     longer =
         with_taps(ix, value[p->windows], axis_over(ix, &node.in[p->windows], last), more, arena);
   if (longer != BB_NONE) {
-    int64_t inner = extent_of(ix, node.dim[last]);
+    int64_t inner = bb_ix_length(ix, node.dim[last]);
     summed = summed / inner * (inner + more);
     value[p->windows] =
         hidden_beyond(ix, longer, axis_over(ix, &node.in[p->windows], last), inner, arena);

@@ -115,6 +115,10 @@ void bb_ix_unite(bb_ix *ix, uint32_t a, uint32_t b); /* neither is split; extent
 static inline const bb_extent *bb_ix_extent(bb_ix *ix, uint32_t class) {
   return ix->dim[bb_ix_find(ix, class)].extent;
 }
+/* As a number; -1: only a run tells it. */
+static inline int64_t bb_ix_length(bb_ix *ix, uint32_t class) {
+  return bb_extent_value(bb_ix_extent(ix, class));
+}
 
 /* --- nodes --- */
 

@@ -23,10 +23,6 @@ typedef struct lines {
   uint32_t image, image_channel, image_place; /* a value and axes of it */
 } lines;
 
-static int64_t extent_of(bb_ix *ix, uint32_t class) {
-  return bb_extent_value(bb_ix_extent(ix, class));
-}
-
 static uint32_t axis_over(const bb_ix *ix, const bb_ix_operand *in, uint32_t index) {
   for (uint32_t a = 0; a < bb_ix_rank(ix, in->value); a++)
     if (in->index[a] == index) return a;
@@ -38,7 +34,7 @@ static uint32_t axis_over(const bb_ix *ix, const bb_ix_operand *in, uint32_t ind
 /* Does a window see neighbours, and some of what the next one sees?  Those of others are read once: a copy would be, too. */
 static bool overlaps(bb_ix *ix, const bb_ix_node *windows) {
   return windows->by == 1 && windows->start >= 0 && windows->step > 0 &&
-         windows->step < extent_of(ix, windows->dim[windows->at + 1]);
+         windows->step < bb_ix_length(ix, windows->dim[windows->at + 1]);
 }
 
 /* Down through the windows: where the channels and the places of the rows' axis lie in what they are windows of. */
@@ -77,7 +73,7 @@ static bool find_sums(lines *l, const bb_ix_node *node, uint32_t row) {
   uint32_t rank = bb_ix_rank(ix, node->out[0]);
   for (uint32_t c = rank; c < node->indices; c++)
     for (uint32_t t = rank; t < node->indices; t++) {
-      int64_t channels = extent_of(ix, node->dim[c]), taps = extent_of(ix, node->dim[t]);
+      int64_t channels = bb_ix_length(ix, node->dim[c]), taps = bb_ix_length(ix, node->dim[t]);
       if (c == t || channels < 1 || taps < 2 || !bb_ix_follows(ix, &node->in[l->weights], c) ||
           !bb_ix_follows(ix, &node->in[l->weights], t))
         continue;
@@ -98,7 +94,7 @@ static bool is_short(lines *l, uint32_t at) {
   bb_product_axes axes = bb_ix_product_axes(ix, node);
   uint32_t row = l->windows ? axes.col : axes.row, column = l->windows ? axes.row : axes.col;
   return (dtype == BB_F32 || dtype == BB_F64) && ix->value[node->in[l->weights].value].once &&
-         row != BB_NONE && column != BB_NONE && extent_of(ix, node->dim[column]) >= RESULTS &&
+         row != BB_NONE && column != BB_NONE && bb_ix_length(ix, node->dim[column]) >= RESULTS &&
          find_sums(l, node, row);
 }
 
@@ -141,7 +137,7 @@ static uint32_t made_anew(lines *l, uint32_t v, uint32_t operand, uint32_t chann
     index[to[a]] = own[k];
     if (k != node.at) dim[own[k]] = bb_ix_axis(ix, operand, to[a]);
   }
-  int64_t times = v == l->along ? extent_of(ix, node.dim[channel]) : 1;
+  int64_t times = v == l->along ? bb_ix_length(ix, node.dim[channel]) : 1;
   if (v == l->along) dim[own[node.at + 1]] = class;
   bb_ix_value was = ix->value[node.out[0]];
   uint32_t made = bb_ix_add(ix, BB_IX_WINDOWS, was.name, was.dtype, 1, n, n, dim);
@@ -173,9 +169,9 @@ static void see_lines(lines *l) {
   bb_ix *ix = l->ix;
   const bb_ix_node node = ix->node[l->product];
   const bb_ix_value result = ix->value[node.out[0]];
-  int64_t channels = extent_of(ix, node.dim[l->channel]);
+  int64_t channels = bb_ix_length(ix, node.dim[l->channel]);
   uint32_t class =
-      bb_ix_class(ix, bb_extent_number(ix->program, channels * extent_of(ix, node.dim[l->tap])));
+      bb_ix_class(ix, bb_extent_number(ix->program, channels * bb_ix_length(ix, node.dim[l->tap])));
   uint32_t *dim = BB_NEW(l->arena, uint32_t, node.indices),
            *own = BB_NEW(l->arena, uint32_t, node.indices), n = 0, value[2], *to[2];
   for (uint32_t k = 0; k < node.indices; k++)

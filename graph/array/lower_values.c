@@ -300,8 +300,8 @@ static bool repeats_dim(bb_lower *l, const bb_ix_node *node) {
 static uint32_t leading_operand(bb_lower *l, const bb_ix_node *node, const bb_placed *const *in) {
   uint32_t first = BB_NONE;
   if (node->op == BB_IX_SLICE || node->op == BB_IX_PAD) return 0;
-  if (repeats_dim(l, node)) return BB_NONE;
-  for (uint32_t i = 0; i < node->nin && node->op == BB_IX_JOIN; i++) {
+  if (node->op != BB_IX_JOIN || repeats_dim(l, node)) return BB_NONE;
+  for (uint32_t i = 0; i < node->nin; i++) {
     const bb_ix_operand *here = &node->in[i];
     if (l->ix->value[here->value].once || bb_ix_node_of(l->ix, here->value)->op == BB_IX_SOURCE)
       continue;

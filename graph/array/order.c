@@ -121,10 +121,6 @@ static void order_product(const ordering *o, uint32_t at) {
 
 /* --- copies --- */
 
-static int64_t extent_of(bb_ix *ix, uint32_t class) {
-  return bb_extent_value(bb_ix_extent(ix, class));
-}
-
 /* first[j]: the first of the axes that axis j of the copy is, and where they end.  False: it is none of neighbours. */
 static bool find_groups(bb_ix *ix, const bb_misc_port *from, const bb_misc_port *to,
                         uint32_t *first) {
@@ -136,9 +132,9 @@ static bool find_groups(bb_ix *ix, const bb_misc_port *from, const bb_misc_port 
       at++;
       continue;
     }
-    int64_t want = extent_of(ix, to->axis[j]), has = 1;
+    int64_t want = bb_ix_length(ix, to->axis[j]), has = 1;
     while (has < want && at < from->axes) {
-      int64_t extent = extent_of(ix, from->axis[at++]);
+      int64_t extent = bb_ix_length(ix, from->axis[at++]);
       if (extent < 1 || extent > want / has) return false;
       has *= extent;
     }
@@ -148,42 +144,37 @@ static bool find_groups(bb_ix *ix, const bb_misc_port *from, const bb_misc_port 
   return at == from->axes;
 }
 
-/* A copy's axes, in the order in which the product has them that its operand is, or was made of. */
+/* A copy's axes, in the order in which the product has them that its operand is, or was made of: by the innermost of each group. */
 static void order_copy(const ordering *o, uint32_t at) {
   bb_ix *ix = o->ix;
   bb_ix_node *node = &ix->node[at];
   const bb_misc_port *from = &node->misc->in[0], *to = &node->misc->out[0];
   const bb_ix_node *product;
-  uint32_t left = LOOKED_AT, rank = to->axes, value = node->in[0].value, made = node->out[0];
+  uint32_t left = LOOKED_AT, value = node->in[0].value, axes = from->axes, rank = to->axes, n = 0;
   uint32_t *first = BB_NEW(o->scratch, uint32_t, rank + 1),
-           *key = BB_NEW(o->scratch, uint32_t, from->axes),
-           *where = BB_NEW(o->scratch, uint32_t, rank),
-           *moved = BB_NEW(o->scratch, uint32_t, from->axes);
+           *key = BB_NEW(o->scratch, uint32_t, axes), *moved = BB_NEW(o->scratch, uint32_t, axes),
+           *where = BB_NEW(o->scratch, uint32_t, rank), *group = BB_NEW(o->scratch, uint32_t, rank),
+           *in = BB_NEW(o->scratch, uint32_t, axes), *out = BB_NEW(o->scratch, uint32_t, rank);
   const uint32_t *place = places_in_product(o, value, &left, &product);
-  if (!place || bb_ix_rank(ix, value) != from->axes || !find_groups(ix, from, to, first)) return;
-  for (uint32_t a = 0; a < from->axes; a++) key[node->in[0].index[a]] = place[a];
-  uint32_t *out = BB_NEW(o->scratch, uint32_t, rank),
-           *in = BB_NEW(o->scratch, uint32_t, from->axes), n = 0;
-  for (uint32_t j = 0; j < rank; j++) { /* by the innermost of each */
-    where[j] = 0;
+  if (!place || bb_ix_rank(ix, value) != axes || !find_groups(ix, from, to, first)) return;
+  for (uint32_t a = 0; a < axes; a++) key[node->in[0].index[a]] = place[a];
+  for (uint32_t j = 0; j < rank; j++) {
     for (uint32_t k = 0; k < rank; k++) where[j] += key[first[k + 1] - 1] < key[first[j + 1] - 1];
-    out[where[j]] = to->axis[j];
+    group[where[j]] = j;
   }
-  for (uint32_t to_axis = 0; to_axis < rank; to_axis++)
-    for (uint32_t j = 0; j < rank; j++)
-      for (uint32_t a = first[j]; where[j] == to_axis && a < first[j + 1]; a++) {
-        moved[a] = n;
-        in[n++] = from->axis[a];
-      }
-  bb_misc_port of = bb_ix_port(ix, from->dtype, n, in), as = bb_ix_port(ix, to->dtype, rank, out);
+  for (uint32_t k = 0; k < rank; k++) {
+    out[k] = to->axis[group[k]];
+    for (uint32_t a = first[group[k]]; a < first[group[k] + 1]; a++)
+      in[moved[a] = n++] = from->axis[a];
+  }
   bb_misc *misc = BB_NEW(ix->arena, bb_misc, 1);
   bb_misc_port *port = BB_NEW(ix->arena, bb_misc_port, 2);
+  port[0] = bb_ix_port(ix, from->dtype, axes, in), port[1] = bb_ix_port(ix, to->dtype, rank, out);
   *misc = *node->misc;
-  port[0] = of, port[1] = as;
   misc->in = port, misc->out = port + 1;
   node->misc = misc;
-  for (uint32_t a = 0; a < from->axes; a++) node->in[0].index[a] = moved[node->in[0].index[a]];
-  rename_axes(o, made, where);
+  for (uint32_t a = 0; a < axes; a++) node->in[0].index[a] = moved[node->in[0].index[a]];
+  rename_axes(o, node->out[0], where);
 }
 
 void bb_ix_order_products(bb_ix *ix) {

@@ -59,15 +59,17 @@ static const filter filters[] = {
      {{1, 1, 1, 0}, {0, 1, -1, -1}}}};
 enum { FILTERS = sizeof filters / sizeof *filters };
 
+typedef struct transformed_weights {
+  uint32_t weights, axis, result;
+  const filter *by;
+} transformed_weights;
+
 /* What is made once for all: weights that several convolutions read are transformed, and kept, once. */
 typedef struct sharing {
   uint32_t matrix[2][FILTERS][3]; /* 1 + the value, by whether it is of doubles; 0: not made yet */
   bb_arena *arena;
   uint32_t count, capacity;
-  struct {
-    uint32_t weights, axis, spread;
-    const filter *by;
-  } * at;
+  transformed_weights *at;
 } sharing;
 
 typedef struct convolution {
@@ -175,17 +177,26 @@ static bool find_windows(convolution *c) {
   return found;
 }
 
+/* The summed axis of the image that is longest. */
+static uint32_t channel_of(const convolution *c) {
+  uint32_t found = BB_NONE;
+  for (uint32_t a = 0; a < c->array->value[c->image].rank; a++)
+    if (axis_of(c->result, c->rank, c->label[0][a]) == BB_NONE &&
+        (found == BB_NONE ||
+         extent_of(c->array, c->image, a) > extent_of(c->array, c->image, found)))
+      found = a;
+  return found;
+}
+
 /* An image's elements are transformed for all maps, a map's for all channels. */
 static bool is_worth_it(const convolution *c, uint32_t least) {
   const bb_array *array = c->array;
   uint32_t ranks[2] = {array->value[c->image].rank, array->value[c->weights].rank};
-  int64_t channels = 1, maps = 1, places = 1;
+  int64_t channels = extent_of(array, c->image, channel_of(c)), maps = 1, places = 1;
   for (uint32_t a = 0; a < ranks[1]; a++) {
     bool read = axis_of(c->label[0], ranks[0], c->label[1][a]) != BB_NONE;
     bool kept = axis_of(c->result, c->rank, c->label[1][a]) != BB_NONE;
-    int64_t extent = extent_of(array, c->weights, a);
-    if (!read && kept) maps *= extent;
-    if (read && !kept && extent > channels) channels = extent;
+    if (!read && kept) maps *= extent_of(array, c->weights, a);
   }
   for (uint32_t a = 0; a < ranks[0]; a++) {
     int64_t extent = extent_of(array, c->image, a);
@@ -360,24 +371,12 @@ static uint32_t points_of_weights(const convolution *c, uint32_t axis) {
   sharing *m = c->made;
   for (uint32_t i = 0; i < m->count; i++)
     if (m->at[i].weights == c->weights && m->at[i].axis == axis && m->at[i].by == c->by)
-      return m->at[i].spread;
+      return m->at[i].result;
   uint32_t inner = axis ? 0 : c->array->value[c->weights].rank - 1;
-  uint32_t spread = transformed(c, matrix(c, OF_WEIGHTS), c->weights, axis, inner);
+  uint32_t made = transformed(c, matrix(c, OF_WEIGHTS), c->weights, axis, inner);
   BB_GROW(m->arena, m->at, m->capacity, (size_t)m->count + 1);
-  m->at[m->count].weights = c->weights, m->at[m->count].axis = axis;
-  m->at[m->count].by = c->by, m->at[m->count++].spread = spread;
-  return spread;
-}
-
-/* The summed axis of the image that is longest. */
-static uint32_t channel_of(const convolution *c) {
-  uint32_t found = BB_NONE;
-  for (uint32_t a = 0; a < c->array->value[c->image].rank; a++)
-    if (axis_of(c->result, c->rank, c->label[0][a]) == BB_NONE &&
-        (found == BB_NONE ||
-         extent_of(c->array, c->image, a) > extent_of(c->array, c->image, found)))
-      found = a;
-  return found;
+  m->at[m->count++] = (transformed_weights){c->weights, axis, made, c->by};
+  return made;
 }
 
 /* The axis of the result that only the weights have, and is longest. */
@@ -400,10 +399,10 @@ static void replace(convolution *c, bb_array_node node) {
   uint32_t from = axis_of(c->label[1], weights, tap), to = axis_of(c->result, c->rank, place);
   uint32_t map = map_of(c, node.out[0]);
   uint32_t image = points_of_image(c, channel_of(c));
-  uint32_t spread = points_of_weights(c, from);
+  uint32_t points = points_of_weights(c, from);
   memmove(c->result + to + 2, c->result + to + 1, (c->rank - to - 1) * sizeof *c->result);
   c->result[to + 1] = tap;
-  uint32_t sums = bb_array_contract(array, c->name, image, spread, c->label[0], c->label[1],
+  uint32_t sums = bb_array_contract(array, c->name, image, points, c->label[0], c->label[1],
                                     c->rank + 1, c->result);
   uint32_t parts = transformed(c, matrix(c, OF_RESULTS), sums, to + 1, map + (map > to));
   int64_t places = extent_of(array, node.out[0], to),
@@ -426,7 +425,7 @@ static void replace(convolution *c, bb_array_node node) {
   bb_array_append(array, node);
 }
 
-void bb_array_filter(bb_array *array, uint32_t least) {
+void bb_array_winograd(bb_array *array, uint32_t least) {
   bb_arena *scratch = bb_scratch(array->program->ctx);
   uint32_t nodes = array->nodes, found = 0;
   const bb_array_node *node = array->node;

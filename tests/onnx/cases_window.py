@@ -27,7 +27,7 @@ def lines():
 
 
 def filtered():
-    """Three taps, at every place of an axis of some multiple of two or four, over so many channels that no processor is beyond it."""
+    """Three taps at every place of an axis, of numbers that tiles divide and of others, over so many channels that it pays on any processor; and what looks like it."""
     plain, channels = dict(pads=[1, 1, 1, 1]), 128
     for name, kernel, image, more in (
             ("tiles-of-4", (3, 3), (9, 16), plain), ("tiles-of-2", (3, 3), (11, 14), plain), ("down", (3, 3), (16, 9), plain),
