@@ -23,9 +23,7 @@ struct bb_scalar_walk {
   bb_intern *occurrences;
   uint32_t tensors;
   const bb_scalar **stored; /* by tensor: faulty, in a local one; else NULL */
-  bb_range *range;          /* of constants' data, by tensor */
-  bool *range_known;
-  uint32_t opaque; /* values of which nothing is known, so far */
+  uint32_t opaque;          /* values of which nothing is known, so far */
 };
 
 typedef struct bb_mean_level {

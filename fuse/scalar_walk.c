@@ -37,8 +37,6 @@ bb_scalar_walk *bb_scalar_walk_create(bb_program *program, bb_arena *arena) {
   w->terms = bb_scalars_create(program, arena);
   w->occurrences = bb_intern_create(arena, occurrence_hash, occurrence_equal);
   w->stored = BB_NEW(arena, const bb_scalar *, w->tensors);
-  w->range = BB_NEW(arena, bb_range, w->tensors);
-  w->range_known = BB_NEW(arena, bool, w->tensors);
   return w;
 }
 
@@ -85,32 +83,40 @@ bool bb_scalar_walk_joins_pairs(const bb_scalar_walk *w, const bb_node *node) {
 
 /* --- leaves --- */
 
-static bb_range data_range(bb_scalar_walk *w, uint32_t tensor) {
-  const bb_tensor *t = &w->program->tensor[tensor];
+/* Compilers make vectors of comparisons, and calls of fmin(). */
+static bb_spread spread_of(const double *data, size_t count) {
+  bb_spread s = {INFINITY, -INFINITY, true};
+  bool number = true;
+  for (size_t i = 0; i < count; i++) {
+    s.least = data[i] < s.least ? data[i] : s.least;
+    s.most = data[i] > s.most ? data[i] : s.most;
+    number &= data[i] == data[i];
+    s.nonzero &= data[i] != 0;
+  }
+  return number ? s : (bb_spread){-INFINITY, INFINITY, false};
+}
+
+/* Every walk over the program's graphs asks for the same. */
+static bb_range data_range(bb_program *program, bb_tensor *t) {
   uint32_t bytes = bb_dtype_bytes(t->dtype);
   size_t count = bytes ? t->bytes / bytes : 0;
-  bb_range range = BB_RANGE_ANY;
-  if (!t->data || count == 0 || count > CONSTANT_LIMIT) return range;
-  bb_arena *scratch = bb_scratch(w->program->ctx);
-  double *data = BB_NEW(scratch, double, count);
-  bb_interp_load(t->dtype, t->data, count, data);
-  range = (bb_range){.lo = INFINITY, .hi = -INFINITY, .nonzero = true};
-  for (size_t i = 0; i < count; i++) {
-    if (isnan(data[i])) range.lo = -INFINITY, range.hi = INFINITY;
-    range.lo = fmin(range.lo, data[i]);
-    range.hi = fmax(range.hi, data[i]);
-    range.nonzero &= data[i] != 0 && !isnan(data[i]);
+  if (!t->data || count == 0 || count > CONSTANT_LIMIT) return BB_RANGE_ANY;
+  if (!t->spread) {
+    bb_arena *scratch = bb_scratch(program->ctx);
+    double *data = BB_NEW(scratch, double, count);
+    bb_spread *spread = BB_NEW(program->arena, bb_spread, 1);
+    bb_interp_load(t->dtype, t->data, count, data);
+    *spread = spread_of(data, count);
+    t->spread = spread;
+    bb_scratch_end(scratch);
   }
-  bb_scratch_end(scratch);
-  return range;
+  return (bb_range){.lo = t->spread->least, .hi = t->spread->most, .nonzero = t->spread->nonzero};
 }
 
 static bb_range tensor_range(bb_scalar_walk *w, uint32_t tensor) {
   if (tensor >= w->tensors || w->program->tensor[tensor].role != BB_TENSOR_CONSTANT)
     return BB_RANGE_ANY;
-  if (!w->range_known[tensor]) w->range[tensor] = data_range(w, tensor);
-  w->range_known[tensor] = true;
-  return w->range[tensor];
+  return data_range(w->program, &w->program->tensor[tensor]);
 }
 
 /* The variables of a value that is made from outside: one for each list, shared with its axis. */

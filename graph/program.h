@@ -21,6 +21,12 @@ typedef enum bb_tensor_role {
 
 /* A dense row-major array in memory.  Its axes after factoring: outer to inner, one dim each; the
  * caller's shape is kept beside them, since several dims may make one axis of it. */
+/* What elements lie between; NaN among them: anything. */
+typedef struct bb_spread {
+  double least, most;
+  bool nonzero; /* none of them is 0 */
+} bb_spread;
+
 typedef struct bb_tensor {
   const char *name; /* as in the model: any bytes; printed quoted */
   bb_dtype dtype;
@@ -32,6 +38,7 @@ typedef struct bb_tensor {
   const bb_dim *axis;
   const void *data; /* CONSTANT: little-endian, contiguous, maybe unaligned; owned by the program */
   size_t bytes;
+  const bb_spread *spread; /* of the data; NULL: nobody has looked yet */
 } bb_tensor;
 
 /* An operator without a block form.  Attributes are kept as a little text-free table. */

@@ -158,12 +158,10 @@ static void settle(const search *s, state *at) {
   at->base += run;
   at->done = run < 64 ? at->done >> run : 0;
   at->unstored = run < 128 ? at->unstored >> run : 0;
-  for (int half = -1; half < 1; half++)
-    for (uint64_t rest = (uint64_t)(half ? at->unstored : at->unstored >> 64); rest;
-         rest &= rest - 1) {
-      int k = __builtin_ctzll(rest) + 64 * half;
-      if (!is_awaited(s, at, at->base + (uint32_t)k)) at->unstored &= ~BB_NEAR_BIT(k);
-    }
+  for (bb_near rest = at->unstored; rest; rest &= rest - 1) {
+    int k = bb_near_first(rest);
+    if (!is_awaited(s, at, at->base + (uint32_t)k)) at->unstored &= ~BB_NEAR_BIT(k);
+  }
 }
 
 /* Runs a kernel; those that wait after it are `waiting`. */

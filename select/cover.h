@@ -95,6 +95,12 @@ bb_cover *bb_cover_solve(bb_arena *arena, uint32_t nodes, const bb_cover_node *n
 typedef unsigned __int128 bb_near;
 #define BB_NEAR_BIT(k) ((bb_near)1 << (64 + (k)))
 
+/* The first k of a set, which has one. */
+static inline int bb_near_first(bb_near set) {
+  uint64_t before = (uint64_t)set;
+  return before ? __builtin_ctzll(before) - 64 : __builtin_ctzll((uint64_t)(set >> 64));
+}
+
 /* A kernel that may be part of a cover; its sets are near `low`, the first node of its home. */
 typedef struct bb_cover_choice {
   uint32_t low;

@@ -90,8 +90,8 @@ static bool holds(const bb_cover_window *w, bb_near set, uint32_t n) {
 bb_cover_kernel bb_cover_describe(const bb_cover_choice *choice, bb_cover_room *room) {
   bb_near all = choice->again | (bb_near)choice->home << 64;
   uint32_t at = 0;
-  for (int k = -64; k < 64; k++) {
-    if (!(all & BB_NEAR_BIT(k))) continue;
+  for (bb_near rest = all; rest; rest &= rest - 1) {
+    int k = bb_near_first(rest);
     room->node[at] = choice->low + (uint32_t)k;
     room->again[at] = (choice->again & BB_NEAR_BIT(k)) != 0;
     room->stored[at++] = (choice->stored & BB_NEAR_BIT(k)) != 0;
@@ -104,8 +104,8 @@ static bb_cover_choice priced(const bb_cover_window *w, uint64_t home, bb_near a
   bb_cover_sets *sets = w->sets;
   bb_near all = again | (bb_near)home << 64;
   bb_cover_choice choice = {.low = w->low, .home = home, .again = again, .stored = stored};
-  for (int k = -64; k < 64; k++) {
-    if (!(all & BB_NEAR_BIT(k))) continue;
+  for (bb_near rest = all; rest; rest &= rest - 1) {
+    int k = bb_near_first(rest);
     const bb_cover_node *node = &sets->node[w->low + (uint32_t)k];
     for (uint32_t i = 0; i < node->reads; i++) {
       uint32_t n = node->read[i];
@@ -175,8 +175,8 @@ static void choose_stores(bb_cover_window *w, uint64_t home, bb_near again) {
 /* What nodes of a set read and never share a kernel with. */
 static bb_near read_apart(const bb_cover_window *w, bb_near set) {
   bb_near apart = 0;
-  for (int k = -64; k < 64; k++) {
-    if (!(set & BB_NEAR_BIT(k))) continue;
+  for (bb_near rest = set; rest; rest &= rest - 1) {
+    int k = bb_near_first(rest);
     const bb_cover_node *node = &w->sets->node[w->low + (uint32_t)k];
     for (uint32_t i = 0; node->apart && i < node->reads; i++)
       if (node->apart[i] && node->read[i] + BB_COVER_WINDOW >= w->low)
@@ -191,8 +191,8 @@ static void choose_again(bb_cover_window *w, uint64_t home, bb_near again, int f
                          uint32_t left) {
   const bb_cover_sets *sets = w->sets;
   bb_near all = again | (bb_near)home << 64, read = 0;
-  for (int k = -64; k < 64; k++) {
-    if (!(all & BB_NEAR_BIT(k))) continue;
+  for (bb_near rest = all; rest; rest &= rest - 1) {
+    int k = bb_near_first(rest);
     const bb_cover_node *node = &sets->node[w->low + (uint32_t)k];
     for (uint32_t i = 0; i < node->reads; i++)
       if (node->read[i] + BB_COVER_WINDOW >= w->low)
