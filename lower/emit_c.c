@@ -308,6 +308,9 @@ static void put_nest(bb_c *c, const bb_c_nest *nest, uint32_t number) {
   put_task(c, n);
   bb_c_body(c, &body);
   walk(c, &body, use_tiles, &inner);
+  for (uint32_t i = 0; i < c->twins; i++)
+    if (c->twin[i] && !bb_c_passes(c, i) && is_named(c, i + c->twins, &inner))
+      use_tile(c, i + c->twins);
   c->bytes += (c->panel + 63) / 64 * 64;
   c->panel = (c->panel + 63) / 64 * 64;
   bb_buffer code = {.arena = out->arena};
@@ -364,6 +367,8 @@ void bb_emit_c(bb_buffer *out, const bb_tile_program *program, const char *name,
   c.home = BB_NEW(scratch, uint32_t, program->views + 1);
   c.apart = BB_NEW(scratch, const bb_c_nest *, program->views + 1);
   bb_c_share(&c);
+  bb_c_find_twins(&c);
+  program = c.p;
   bb_c_nest *nests;
   uint32_t count = bb_c_nests(&c, &nests);
   for (c.nest = 0; c.nest < count; c.nest++) {

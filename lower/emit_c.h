@@ -30,6 +30,6 @@ bool bb_c_has_strips(const bb_tile_program *program, uint32_t vector_bytes, bool
 extern const char bb_device_cpu[], bb_device_cpu_call[], bb_device_cpu_real[],
     bb_device_cpu_product[], bb_device_cpu_narrow[], bb_device_cpu_narrow_product[],
     bb_device_cpu_integer_product[], bb_device_cpu_byte_product[], bb_device_cpu_math[],
-    bb_device_cpu_memory[], bb_device_cpu_tiles[], bb_device_cpu_lanes[];
+    bb_device_cpu_memory[], bb_device_cpu_tiles[], bb_device_cpu_lanes[], bb_device_cpu_beside[];
 
 #endif

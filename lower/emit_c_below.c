@@ -68,6 +68,7 @@ static bool bounds(const bb_c *c, uint32_t tile, uint32_t at, const bb_expr *ele
 
 bool bb_c_is_below(const bb_c *c, const bb_expr *exp) {
   const bb_expr *x = exp->a[0];
+  if (x->op == BB_X_MUL && x->a[1]->op == BB_X_CONST && x->a[1]->number > 0) x = x->a[0];
   if (!c->here.body || x->op != BB_X_SUB || x->a[1]->op != BB_X_ARG) return false;
   const bb_tile_stmt *s = c->here.body->stmt[c->here.at];
   if (s->kind != BB_TILE_MAP || x->a[1]->index >= s->operands) return false;

@@ -55,49 +55,91 @@ static void make_room(bb_c *c, int64_t bytes) {
   if (bytes > c->panel) c->panel = bytes;
 }
 
-/* A turned result is the other operand's product with the one. */
+/* A product as the device library is called for it.  A turned result is the other operand's product with the one. */
+typedef struct product {
+  uint32_t left, right, most;                   /* most: of what is contracted */
+  const char *result;                           /* with its pitch */
+  const char *with;                             /* the left operand, with its strides */
+  const char *across[2], *along[2], *m, *n, *k; /* of the left operand, then of the right one */
+  const char *add;
+} product;
+
+static product product_of(bb_c *c, const bb_tile_stmt *s, bool fresh) {
+  const bool turned = c->tile[s->result].turned;
+  product d = {.most = bb_c_depth(c->p, s)};
+  d.left = s->operand[turned], d.right = s->operand[!turned];
+  for (uint32_t i = 0; i < 2; i++) {
+    const uint32_t side = turned ? 1 - i : i;
+    const bool deep_rows = s->transposed[side] != (side == 1);
+    d.across[i] = stride(c, s->operand[side], !deep_rows);
+    d.along[i] = stride(c, s->operand[side], deep_rows);
+  }
+  d.k = bb_c_count(c, s->operand[0], s->transposed[0] ? BB_AXIS_ROW : BB_AXIS_COL);
+  d.m = bb_c_count(c, s->result, turned ? BB_AXIS_COL : BB_AXIS_ROW);
+  d.n = bb_c_count(c, s->result, turned ? BB_AXIS_ROW : BB_AXIS_COL);
+  d.add = s->accumulate && !fresh ? "true" : "false";
+  d.result = bb_arena_printf(arena(c), "t%u, %s", s->result,
+                             c->p->tile[s->result].cols ? bb_c_pitch(c, s->result) : "1");
+  /* Bundles are of as many rows as there were when they were made: fewer of them are read where they were loaded. */
+  const bool bundled =
+      c->tile[d.left].bundled && !bb_c_has_end(c, s->result, turned ? BB_AXIS_COL : BB_AXIS_ROW);
+  d.with = bundled ? bb_arena_printf(arena(c), "t%u_in, %u, BB_BUNDLED", d.left, d.most)
+                   : bb_arena_printf(arena(c), "t%u, %s, %s", d.left, d.across[0], d.along[0]);
+  return d;
+}
+
 void bb_c_dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
   const bb_tile *to = &c->p->tile[s->result];
   const bool turned = c->tile[s->result].turned, real = bb_dtype_is_float(to->dtype);
   const bool roomy = real || to->dtype == BB_I32;
-  const uint32_t most = bb_c_depth(c->p, s), a = turned ? 1 : 0, b = 1 - a;
-  const uint32_t left = s->operand[a], right = s->operand[b];
-  const char *across[2], *along[2];
-  for (uint32_t i = 0; i < 2; i++) {
-    const bool deep_rows = s->transposed[i] != (i == 1);
-    across[i] = stride(c, s->operand[i], !deep_rows);
-    along[i] = stride(c, s->operand[i], deep_rows);
-  }
-  const char *k = bb_c_count(c, s->operand[0], s->transposed[0] ? BB_AXIS_ROW : BB_AXIS_COL);
-  const char *m = bb_c_count(c, s->result, turned ? BB_AXIS_COL : BB_AXIS_ROW);
-  const char *n = bb_c_count(c, s->result, turned ? BB_AXIS_ROW : BB_AXIS_COL);
+  const product d = product_of(c, s, fresh);
   const char *end =
-      bb_arena_printf(arena(c), "%s, %s, %s, %s%s", m, n, k,
-                      s->accumulate && !fresh ? "true" : "false", roomy ? ", panel" : "");
-  const char *result =
-      bb_arena_printf(arena(c), "t%u, %s", s->result, to->cols ? bb_c_pitch(c, s->result) : "1");
-  /* Bundles are of as many rows as there were when they were made: fewer of them are read where they were loaded. */
-  const bool bundled =
-      c->tile[left].bundled && !bb_c_has_end(c, s->result, turned ? BB_AXIS_COL : BB_AXIS_ROW);
-  const char *with = bundled ? bb_arena_printf(arena(c), "t%u_in, %u, BB_BUNDLED", left, most)
-                             : bb_arena_printf(arena(c), "t%u, %s, %s", left, across[a], along[a]);
-  const bb_c_tile *held = &c->tile[right];
-  const char *suffix = held->narrow || held->panels ? bb_c_memory_suffix(c, c->p->tile[right].dtype)
-                                                    : bb_c_suffix(c, to->dtype);
+      bb_arena_printf(arena(c), "%s, %s, %s, %s%s", d.m, d.n, d.k, d.add, roomy ? ", panel" : "");
+  const bb_c_tile *held = &c->tile[d.right];
+  const char *suffix = held->narrow || held->panels
+                           ? bb_c_memory_suffix(c, c->p->tile[d.right].dtype)
+                           : bb_c_suffix(c, to->dtype);
   const bool tiles = bb_c_is_by_tiles(c, s);
   const char *by = tiles ? "tiles" : "dot";
-  if (tiles) make_room(c, tiles_room(turned ? to->cols : to->rows, most));
-  if (to->dtype == BB_I32) make_room(c, bytes_room(turned ? to->cols : to->rows, most));
+  if (tiles) make_room(c, tiles_room(turned ? to->cols : to->rows, d.most));
+  if (to->dtype == BB_I32) make_room(c, bytes_room(turned ? to->cols : to->rows, d.most));
   if (held->panels) {
-    bb_c_line(c, "bb_%s_panels_%s(%s, %s, t%u, %s);", by, suffix, result, with, right, end);
+    bb_c_line(c, "bb_%s_panels_%s(%s, %s, t%u, %s);", by, suffix, d.result, d.with, d.right, end);
     make_room(c, EDGE);
     return;
   }
-  if (bb_c_is_ahead(c, left) || bb_c_is_ahead(c, right))
-    bb_c_line(c, "bb_tiles_with_%s(%s, %s, %s, t%u, %s, %s, %s, %s);", suffix, result, with,
-              ahead(c, left), right, across[b], along[b], ahead(c, right), end);
+  if (bb_c_is_ahead(c, d.left) || bb_c_is_ahead(c, d.right))
+    bb_c_line(c, "bb_tiles_with_%s(%s, %s, %s, t%u, %s, %s, %s, %s);", suffix, d.result, d.with,
+              ahead(c, d.left), d.right, d.across[1], d.along[1], ahead(c, d.right), end);
   else
-    bb_c_line(c, "bb_%s_%s(%s, %s, t%u, %s, %s, %s);", by, suffix, result, with, right, across[b],
-              along[b], end);
-  if (real) make_room(c, (int64_t)most * PANELS + EDGE);
+    bb_c_line(c, "bb_%s_%s(%s, %s, t%u, %s, %s, %s);", by, suffix, d.result, d.with, d.right,
+              d.across[1], d.along[1], end);
+  if (real) make_room(c, (int64_t)d.most * PANELS + EDGE);
+}
+
+/* --- with other work beside --- */
+
+/* Of the device library: rows of a group, columns of a panel, and panels that there is room for. */
+enum { BESIDE_ROWS = 6, BESIDE_WIDTH = 64, BESIDE_PANELS = 4 };
+
+bool bb_c_may_be_beside(const bb_c *c, const bb_tile_stmt *s) {
+  const bb_tile *to = &c->p->tile[s->result];
+  const bb_c_tile *result = &c->tile[s->result];
+  const uint32_t left = s->operand[result->turned], right = s->operand[!result->turned];
+  const uint32_t rows = result->turned ? to->cols : to->rows,
+                 columns = result->turned ? to->rows : to->cols;
+  bool floats = to->dtype == BB_F32 && c->p->tile[left].dtype == BB_F32 &&
+                c->p->tile[right].dtype == BB_F32 && !c->exact && c->vector_bytes == 64;
+  return floats && !bb_c_is_by_tiles(c, s) && !c->tile[right].narrow && !c->tile[right].panels &&
+         !bb_c_is_ahead(c, left) && !bb_c_is_ahead(c, right) && rows >= BESIDE_ROWS &&
+         columns >= BESIDE_WIDTH && columns <= BESIDE_PANELS * BESIDE_WIDTH &&
+         !bb_c_is_live(c, s->result, result->turned ? BB_AXIS_ROW : BB_AXIS_COL);
+}
+
+void bb_c_begin_beside(bb_c *c, const bb_tile_stmt *s, bool fresh, const char *units,
+                       const char *followers) {
+  const product d = product_of(c, s, fresh);
+  bb_c_line(c, "BB_BESIDE(%s, %s, t%u, %s, %s, %s, %s, %s, %s, panel, %s, %s)", d.result, d.with,
+            d.right, d.across[1], d.along[1], d.m, d.n, d.k, d.add, units, followers);
+  make_room(c, (int64_t)d.most * PANELS + EDGE);
 }

@@ -9,6 +9,7 @@
  * such place: what is stored there along an axis and what is loaded are one class.
  */
 #include "emit_c_parts.h"
+#include "tile_edit.h"
 
 typedef struct finder {
   bb_c *c;
@@ -124,10 +125,15 @@ static bool ends(const bb_c *c, uint32_t axis) {
   return c->ends && bb_c_axis(&c->axes, axis) == bb_c_axis(&c->axes, 2 * c->strips.ends.tile + 1);
 }
 
+/* Of two strips at once all rows are there. */
+static bool is_whole_strip(const bb_c *c, const bb_c_live *l) {
+  return c->pair && l->start && bb_expr_uses_arg(l->start, c->strips.variable);
+}
+
 bool bb_c_is_live(const bb_c *c, uint32_t tile, bb_axis axis) {
   uint32_t a = 2 * tile + (axis == BB_AXIS_COL);
   if (bb_c_axis_size(c->p, a) && ends(c, a)) return true;
-  return bb_c_axis_size(c->p, a) && live_of(c, a)->is;
+  return bb_c_axis_size(c->p, a) && live_of(c, a)->is && !is_whole_strip(c, live_of(c, a));
 }
 
 bool bb_c_has_end(const bb_c *c, uint32_t tile, bb_axis axis) {
@@ -135,24 +141,35 @@ bool bb_c_has_end(const bb_c *c, uint32_t tile, bb_axis axis) {
   return bb_c_axis_size(c->p, a) && ends(c, a);
 }
 
-static const char *count_of(bb_c *c, const bb_c_live *l, uint32_t size) {
-  return bb_arena_printf(c->out->arena, "bb_clip(%s, %u, %s)", bb_c_index(c, l->start), size,
-                         bb_c_index(c, l->extent));
+static const char *count_of(bb_c *c, bb_tile_index start, bb_tile_index extent, uint32_t size) {
+  return bb_arena_printf(c->out->arena, "bb_clip(%s, %u, %s)", bb_c_index(c, start), size,
+                         bb_c_index(c, extent));
 }
 
-const char *bb_c_count_by(bb_c *c, uint32_t variable) {
-  for (uint32_t a = 0; a < 2 * c->p->tiles; a++)
-    if (c->live[a].is && bb_expr_uses_arg(c->live[a].start, variable))
-      return count_of(c, &c->live[a], bb_c_axis_size(c->p, a));
+/* Where something begins in the strip at hand, or in the next one. */
+static bb_tile_index in_strip(const bb_c *c, bb_tile_index index, bool next) {
+  bb_program *home = c->p->home;
+  if (!next) return index;
+  bb_tile_index at = bb_expr_arg(home, BB_I64, c->strips.variable);
+  at = bb_expr_make(home, BB_X_ADD, at, bb_expr_const(home, BB_I64, c->strips.size), NULL);
+  return bb_tile_index_replace(c->p, index, c->strips.variable, at);
+}
+
+const char *bb_c_count_in_strip(bb_c *c, bool next) {
+  for (uint32_t a = 0; a < 2 * c->p->tiles; a++) {
+    const bb_c_live *l = &c->live[a];
+    if (l->is && bb_expr_uses_arg(l->start, c->strips.variable))
+      return count_of(c, in_strip(c, l->start, next), l->extent, bb_c_axis_size(c->p, a));
+  }
   return NULL;
 }
 
 const char *bb_c_count(bb_c *c, uint32_t tile, bb_axis axis) {
   uint32_t a = 2 * tile + (axis == BB_AXIS_COL), size = bb_c_axis_size(c->p, a);
   const bb_c_live *l = live_of(c, a);
-  if (size && ends(c, a)) return "live";
+  if (size && ends(c, a)) return c->pair && tile >= c->twins ? "next" : "live";
   if (!bb_c_is_live(c, tile, axis)) return bb_arena_printf(c->out->arena, "%u", size ? size : 1);
-  return count_of(c, l, size);
+  return count_of(c, l->start, l->extent, size);
 }
 
 const char *bb_c_whole_count(bb_c *c, uint32_t tile, bb_axis axis) {
@@ -215,6 +232,11 @@ const char *bb_c_begin_ends(bb_c *c, const bb_tile_body *body, uint32_t stretch)
   const bb_tile_ends *e = &c->strips.ends;
   c->ends = hold_in(c, body, stretch);
   if (!c->ends) return NULL;
-  return bb_arena_printf(c->out->arena, "bb_clip(%s, %u, %s)", bb_c_index(c, e->start),
-                         bb_c_axis_size(c->p, 2 * e->tile + 1), bb_c_index(c, e->end));
+  return count_of(c, e->start, e->end, bb_c_axis_size(c->p, 2 * e->tile + 1));
+}
+
+const char *bb_c_next_end(bb_c *c) {
+  const bb_tile_ends *e = &c->strips.ends;
+  return count_of(c, in_strip(c, e->start, true), in_strip(c, e->end, true),
+                  bb_c_axis_size(c->p, 2 * e->tile + 1));
 }

@@ -103,6 +103,10 @@ typedef struct bb_c {
   bool *view;              /* by view: statements of that nest touch it */
   bb_c_here here;          /* what is being emitted */
   bool ends;               /* in a strip in which strips.ends hold, whose columns are `live` */
+  /* Two strips at once (emit_c_pairs.c).  pair: they are what is being emitted; twins: tiles that there were before those of second strips,
+   * 0: there are none; by tile of those: tile + twins is the same of the second strip. */
+  bool pair, *twin;
+  uint32_t twins;
   uint32_t indent;
   uint32_t temporaries;
 } bb_c;
@@ -147,6 +151,7 @@ int64_t bb_c_tile_elements(const bb_c *c, uint32_t tile);
 bool bb_c_is_below(const bb_c *c, const bb_expr *exp);
 bool bb_c_runs_in(const bb_tile_stmt *stmt, uint32_t stretch);
 void bb_c_body(bb_c *c, const bb_tile_body *body);
+void bb_c_body_in(bb_c *c, const bb_tile_body *body, uint32_t stretch);
 /* What a WHEN asks. */
 const char *bb_c_condition(bb_c *c, const bb_tile_stmt *stmt);
 /* The line that opens one stretch of a loop. */
@@ -178,6 +183,15 @@ bool bb_c_map_and_store(bb_c *c, const bb_tile_stmt *made, const bb_tile_stmt *s
 /* A MAP and the fold of its result, which is the next statement, in one; false: they are no such
  * pair. */
 bool bb_c_map_and_fold(bb_c *c, const bb_tile_stmt *stmt, const bb_tile_stmt *fold);
+/* The same in units, which may run one by one beside something else; how many, a C expression; what stands before them; and the one
+ * whose number is `unit`, which is for columns up to bb_c_unit_end(), another, in the order of their numbers. */
+bool bb_c_has_units(const bb_c *c, const bb_tile_stmt *stmt, const bb_tile_stmt *fold);
+const char *bb_c_units(bb_c *c, const bb_tile_stmt *stmt);
+void bb_c_begin_units(bb_c *c, const bb_tile_stmt *fold);
+void bb_c_put_unit(bb_c *c, const bb_tile_stmt *stmt, const bb_tile_stmt *fold);
+const char *bb_c_unit_end(bb_c *c, const bb_tile_stmt *stmt, const char *unit);
+/* Has a MAP an exp that the device library has vectors of? */
+bool bb_c_has_exp(const bb_c *c, const bb_tile_stmt *stmt);
 /* "sum": of functions of the library. */
 const char *bb_c_monoid(const bb_c *c, const bb_monoid *monoid);
 
@@ -190,8 +204,8 @@ bool bb_c_is_live(const bb_c *c, uint32_t tile, bb_axis axis);
 /* Do masks, or an extent, leave out some along it in the strip at hand? */
 bool bb_c_has_end(const bb_c *c, uint32_t tile, bb_axis axis);
 const char *bb_c_count(bb_c *c, uint32_t tile, bb_axis axis);
-/* Of an axis that a variable moves along, which is live; NULL: there is none. */
-const char *bb_c_count_by(bb_c *c, uint32_t variable);
+/* Of an axis that strips are along, which is live, in the strip at hand or the next one; NULL: there is none. */
+const char *bb_c_count_in_strip(bb_c *c, bool next);
 const char *bb_c_whole_count(bb_c *c, uint32_t tile, bb_axis axis);
 
 /* Forgets strips.ends if some statement, as tiles lie, cannot leave out what is behind them. */
@@ -199,6 +213,8 @@ void bb_c_settle_ends(bb_c *c);
 /* Before the body of a loop over strips: how many columns of strips.ends.tile are left there, as a
  * C expression, and c->ends, until the body ends; NULL: all. */
 const char *bb_c_begin_ends(bb_c *c, const bb_tile_body *body, uint32_t stretch);
+/* The same of the next strip, whose columns are `next`: of two at once. */
+const char *bb_c_next_end(bb_c *c);
 
 /* Has it several rows and several columns?  Others lie the same way, turned or not. */
 static inline bool bb_c_may_turn(const bb_tile *tile) {
@@ -208,10 +224,24 @@ static inline bool bb_c_may_turn(const bb_tile *tile) {
 void bb_c_lay_out(bb_c *c);
 /* Decides whose memory tiles take over. */
 void bb_c_share(bb_c *c);
+/* The tile whose memory a tile lies in. */
+uint32_t bb_c_owner(const bb_c *c, uint32_t tile);
 /* Elements that each sum of a product runs over. */
 uint32_t bb_c_depth(const bb_tile_program *program, const bb_tile_stmt *dot);
 /* fresh: the result holds nothing yet that is to be added to. */
 void bb_c_dot(bb_c *c, const bb_tile_stmt *dot, bool fresh);
+/* May other work run beside a product (device/cpu_beside.h)?  And the line that begins one with so many units of it, and so many of work
+ * on its rows. */
+bool bb_c_may_be_beside(const bb_c *c, const bb_tile_stmt *dot);
+void bb_c_begin_beside(bb_c *c, const bb_tile_stmt *dot, bool fresh, const char *units,
+                       const char *followers);
+/* Gives tiles of strips their twins, once all lie. */
+void bb_c_find_twins(bb_c *c);
+void bb_c_loop_over_strips(bb_c *c, const bb_tile_loop *loop, uint32_t stretch);
+/* A product with a sweep behind it that runs beside, or one over what it makes, or both, in one; the last of their statements, or
+ * `at`: they are no such. */
+uint32_t bb_c_dot_and_sweeps(bb_c *c, const bb_tile_body *body, uint32_t at, uint32_t stretch,
+                             bool fresh);
 /* Between neighbouring rows of a tile as it is held (of a turned one: neighbouring columns); between rows; columns. */
 const char *bb_c_pitch(const bb_c *c, uint32_t tile);
 const char *bb_c_row_stride(const bb_c *c, uint32_t tile);

@@ -66,7 +66,7 @@ static bool begins(const bb_tile_body *body, uint32_t at, uint32_t tile) {
   return false;
 }
 
-static uint32_t owner_of(const bb_c *c, uint32_t tile) {
+uint32_t bb_c_owner(const bb_c *c, uint32_t tile) {
   while (c->tile[tile].over != BB_NONE) tile = c->tile[tile].over;
   return tile;
 }
@@ -102,7 +102,7 @@ static void share_in(bb_c *c, const use *all, const bb_tile_body *body) {
     for (uint32_t k = 0; k < s->operands; k++) {
       if (c->tile[s->operand[k]].taken || !may_take(c, all, body, s->result, s->operand[k]))
         continue;
-      c->tile[s->result].over = owner_of(c, s->operand[k]);
+      c->tile[s->result].over = bb_c_owner(c, s->operand[k]);
       c->tile[s->operand[k]].taken = true;
       break;
     }

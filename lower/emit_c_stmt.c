@@ -413,7 +413,7 @@ static const bb_tile_stmt *fills(const bb_tile_body *b, uint32_t at, uint32_t st
   return NULL;
 }
 
-static void body(bb_c *c, const bb_tile_body *b, uint32_t stretch) {
+void bb_c_body_in(bb_c *c, const bb_tile_body *b, uint32_t stretch) {
   const bb_tile_stmt **fresh = BB_NEW(arena(c), const bb_tile_stmt *, b->count + 1);
   uint32_t count = 0;
   for (uint32_t i = 0; i < b->count; i++) {
@@ -442,7 +442,9 @@ static void body(bb_c *c, const bb_tile_body *b, uint32_t stretch) {
       i = next;
       continue;
     }
-    if (s->kind == BB_TILE_DOT)
+    if (s->kind == BB_TILE_DOT && (next = bb_c_dot_and_sweeps(c, b, i, stretch, is_fresh)) > i)
+      i = next;
+    else if (s->kind == BB_TILE_DOT)
       bb_c_dot(c, s, is_fresh);
     else
       statement(c, s, stretch);
@@ -452,7 +454,7 @@ static void body(bb_c *c, const bb_tile_body *b, uint32_t stretch) {
 static void branch(bb_c *c, const bb_tile_stmt *s, const char *condition, uint32_t stretch) {
   bb_c_line(c, "if (%s) {", condition);
   c->indent++;
-  body(c, &s->body, stretch);
+  bb_c_body_in(c, &s->body, stretch);
   c->indent--;
   bb_c_line(c, "}");
 }
@@ -480,41 +482,12 @@ void bb_c_loop_head(bb_c *c, const bb_tile_loop *l, uint32_t stretch) {
               to, l->variable, step);
 }
 
-static bool has(const bb_tile_body *b, uint32_t tile) {
-  for (uint32_t i = 0; i < b->count; i++)
-    if (bb_tile_reads(b->stmt[i], tile) || bb_tile_writes(b->stmt[i], tile)) return true;
-  return false;
-}
-
-/* All statements in it run in the stretch that it stands in, or in their own. */
-static void loop_over_strips(bb_c *c, const bb_tile_loop *l, uint32_t stretch) {
-  bb_c_loop_head(c, l, 0);
-  c->indent++;
-  for (uint32_t i = 0; i < c->p->tiles; i++)
-    if (bb_c_passes(c, i) && has(&l->body, i))
-      bb_c_line(c, "%s *const t%u = t%u_all + i%u / %u * %" PRId64 ";",
-                bb_c_element(c, c->p->tile[i].dtype), i, i, l->variable, c->strips.size,
-                bb_c_tile_elements(c, i));
-  for (uint32_t i = 0; i < c->p->tiles; i++)
-    if (bb_c_passes(c, i) && bb_c_is_ahead(c, i) && has(&l->body, i))
-      bb_c_line(c, "char *const t%u_in = t%u_in_all + i%u / %u * %" PRId64 ";", i, i, l->variable,
-                c->strips.size, bb_c_ahead_bytes(c, i));
-  const char *left = bb_c_count_by(c, l->variable);
-  if (left) bb_c_line(c, "if (%s == 0) break;", left);
-  const char *live = bb_c_begin_ends(c, &l->body, stretch);
-  if (live) bb_c_line(c, "const int64_t live = %s;", live);
-  body(c, &l->body, stretch);
-  c->ends = false;
-  c->indent--;
-  bb_c_line(c, "}");
-}
-
 void bb_c_loop(bb_c *c, const bb_tile_loop *l) {
   if (l->merge) bb_c_refuse(c, "a loop whose iterations are merged");
   for (uint32_t k = 0; k < l->stretches; k++) {
     bb_c_loop_head(c, l, k);
     c->indent++;
-    body(c, &l->body, l->stretches > 1 ? k : BB_NONE);
+    bb_c_body_in(c, &l->body, l->stretches > 1 ? k : BB_NONE);
     c->indent--;
     bb_c_line(c, "}");
   }
@@ -532,7 +505,7 @@ static void statement(bb_c *c, const bb_tile_stmt *s, uint32_t stretch) {
   case BB_TILE_TRANSPOSE: transpose(c, s); return;
   case BB_TILE_LOOP:
     if (s->loop->variable == c->strips.variable)
-      loop_over_strips(c, s->loop, stretch);
+      bb_c_loop_over_strips(c, s->loop, stretch);
     else
       bb_c_loop(c, s->loop);
     return;
@@ -542,5 +515,5 @@ static void statement(bb_c *c, const bb_tile_stmt *s, uint32_t stretch) {
 }
 
 void bb_c_body(bb_c *c, const bb_tile_body *b) {
-  body(c, b, BB_NONE);
+  bb_c_body_in(c, b, BB_NONE);
 }

@@ -3,7 +3,9 @@
  */
 #include "code.h"
 #include "emit_c_parts.h"
+#include "tile_edit.h"
 
+#include <math.h>
 #include <string.h>
 
 static bb_arena *arena(const bb_c *c) {
@@ -150,6 +152,20 @@ static void end_lanes(bb_c *c, lane_loop *loop, const sweep *w) {
   bb_c_line(c, "}");
 }
 
+/* An exp as 2^(expr by), which takes fewer multiply-adds and none for a factor; by 0: it stays one of `expr`. */
+typedef struct power {
+  const bb_expr *expr;
+  double by;
+} power;
+
+/* Of what is at most 0 the product's rounding reaches a result no more than that of the difference which it is of does. */
+static power power_of(const bb_c *c, const bb_expr *exp) {
+  const bb_expr *x = exp->a[0];
+  if (c->p->home->strict || !bb_c_is_below(c, exp)) return (power){x, 0};
+  bool scaled = x->op == BB_X_MUL && x->a[1]->op == BB_X_CONST && x->a[1]->number > 0;
+  return scaled ? (power){x->a[0], M_LOG2E * x->a[1]->number} : (power){x, M_LOG2E};
+}
+
 /* Vectors have exps of their own, which compilers do not make of plain loops: what they take is computed before for
  * all lanes.  Gives what is left, in which they are operands.  most: as of put_lanes(). */
 static const bb_expr *put_exps(bb_c *c, const bb_tile_stmt *s, const sweep *w, const bb_expr *expr,
@@ -162,11 +178,15 @@ static const bb_expr *put_exps(bb_c *c, const bb_tile_stmt *s, const sweep *w, c
     bb_c_line(c, "float x%u[%u];", k, lanes);
     lane_loop loop;
     begin_lanes(c, &loop, lanes);
-    const char *value = bb_c_expression(c, exp->a[0], operand, place(c, s, 0), place(c, s, 1));
+    const power of = power_of(c, exp);
+    const char *value = bb_c_expression(c, of.expr, operand, place(c, s, 0), place(c, s, 1));
     if (most) value = bb_arena_printf(arena(c), "%s < %u ? %s : 0", w->at, most, value);
     bb_c_line(c, "x%u[l] = %s;", k, value);
     end_lanes(c, &loop, w);
-    bb_c_line(c, "bb_exps_%sf32(x%u, %u);", bb_c_is_below(c, exp) ? "below_" : "", k, lanes);
+    if (of.by != 0)
+      bb_c_line(c, "bb_powers_below_f32(x%u, %.9gf, %u);", k, of.by, lanes);
+    else
+      bb_c_line(c, "bb_exps_%sf32(x%u, %u);", bb_c_is_below(c, exp) ? "below_" : "", k, lanes);
     operand[operands] = bb_arena_printf(arena(c), "x%u[l]", k);
     replacement r = {exp, bb_expr_arg(c->p->home, exp->dtype, operands)};
     left = bb_expr_rewrite(c->p->home, left, replace, &r);
@@ -289,6 +309,12 @@ static bool is_extremum(const bb_tile_stmt *fold) {
   return fold->monoid->id == BB_MONOID_MAX || fold->monoid->id == BB_MONOID_MIN;
 }
 
+/* Has what a MAP makes to be written, beside being folded?  Not a copy of what lies in the same memory. */
+static bool is_kept(const bb_c *c, const bb_tile_stmt *s) {
+  bool there = bb_tile_is_copy(s) && bb_c_owner(c, s->result) == bb_c_owner(c, s->operand[0]);
+  return c->tile[s->result].readers > 1 && !there;
+}
+
 /* Lane l of the line at hand: the element, where it is kept if others read it, and where it is folded into.
  * Short loops of constant length are made straight before they can become vectors, unless told not to.  most: not 0: lanes
  * from there on have no element, and hold what a fold begins with. */
@@ -303,7 +329,7 @@ static void put_lanes(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, 
     value = bb_arena_printf(arena(c), "%s < %u ? %s : bb_first_%s_%s", w->at, most, value,
                             bb_c_monoid(c, fold->monoid), bb_c_suffix(c, t->dtype));
   bb_c_line(c, "const %s made = %s;", bb_c_element(c, t->dtype), value);
-  if (c->tile[s->result].readers > 1) bb_c_line(c, "%s = made;", bb_c_at(c, s->result, "r", "c"));
+  if (is_kept(c, s)) bb_c_line(c, "%s = made;", bb_c_at(c, s->result, "r", "c"));
   bb_c_line(c, "lane[l] = bb_%s_%s_%s(lane[l], made);", is_extremum(fold) ? "over" : "next",
             bb_c_monoid(c, fold->monoid), bb_c_suffix(c, t->dtype));
   if (is_extremum(fold)) bb_c_line(c, "odd[l] |= -(made != made);");
@@ -410,4 +436,136 @@ bool bb_c_map_and_fold(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold)
   else
     sweep_along(c, s, fold, lanes);
   return true;
+}
+
+/* --- in units --- */
+
+/* One is a vector of lanes by so many columns: then what they are folded into, which has no register meanwhile, goes to memory less
+ * often than what they make. */
+enum { UNIT_LANES = FEW_LANES, UNIT_COLUMNS = 2 };
+
+bool bb_c_has_units(const bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold) {
+  if (s->kind != BB_TILE_MAP || fold->kind != BB_TILE_FOLD || fold->operand[0] != s->result ||
+      fold->second != BB_NONE || fold->axis != BB_AXIS_COL ||
+      (is_extremum(fold) && inner_exp(c, s->expr)))
+    return false;
+  const bb_tile *t = &c->p->tile[s->result];
+  bool kept = c->tile[s->result].readers > 1 || !inner_exp(c, s->expr);
+  return kept && c->tile[s->result].turned && t->dtype == BB_F32 && t->cols && t->rows &&
+         t->rows % UNIT_LANES == 0 && !bb_c_is_live(c, s->result, BB_AXIS_ROW);
+}
+
+const char *bb_c_units(bb_c *c, const bb_tile_stmt *s) {
+  const bb_tile *t = &c->p->tile[s->result];
+  const uint32_t across = t->rows / UNIT_LANES;
+  if (!bb_c_is_live(c, s->result, BB_AXIS_COL))
+    return bb_arena_printf(arena(c), "%u", across * ((t->cols + UNIT_COLUMNS - 1) / UNIT_COLUMNS));
+  return bb_arena_printf(arena(c), "%u * ((%s + %u) / %u)", across,
+                         bb_c_count(c, s->result, BB_AXIS_COL), UNIT_COLUMNS - 1, UNIT_COLUMNS);
+}
+
+bool bb_c_has_exp(const bb_c *c, const bb_tile_stmt *s) {
+  return inner_exp(c, s->expr) != NULL;
+}
+
+const char *bb_c_unit_end(bb_c *c, const bb_tile_stmt *s, const char *unit) {
+  const uint32_t across = c->p->tile[s->result].rows / UNIT_LANES;
+  return bb_arena_printf(arena(c), "%s / %u * %u + %u", unit, across, UNIT_COLUMNS, UNIT_COLUMNS);
+}
+
+void bb_c_begin_units(bb_c *c, const bb_tile_stmt *fold) {
+  const bb_tile *t = &c->p->tile[fold->result];
+  bb_c_line(c, "for (int64_t r = 0; r < %u; r++) t%u[r] = bb_first_%s_%s;", t->rows, fold->result,
+            bb_c_monoid(c, fold->monoid), bb_c_suffix(c, t->dtype));
+}
+
+/* The elements of a vector that one column makes, in made[]; they stay in memory, too, if others read them. */
+static void put_made(bb_c *c, const bb_tile_stmt *s, const sweep *w, const char **operand) {
+  const bb_expr *expr = put_exps(c, s, w, s->expr, UNIT_LANES, 0, operand);
+  bb_c_line(c, "float made[%u];", UNIT_LANES);
+  lane_loop loop;
+  begin_lanes(c, &loop, UNIT_LANES);
+  bb_c_line(c, "made[l] = %s;", bb_c_expression(c, expr, operand, place(c, s, 0), place(c, s, 1)));
+  if (is_kept(c, s)) bb_c_line(c, "%s = made[l];", bb_c_at(c, s->result, "r", "c"));
+  end_lanes(c, &loop, w);
+}
+
+static void begin_columns(bb_c *c, const bb_tile_stmt *s) {
+  const bb_tile *t = &c->p->tile[s->result];
+  bb_c_line(c, "BB_STRAIGHT");
+  bb_c_line(c, "for (int64_t q = 0; q < %u; q++) {", UNIT_COLUMNS);
+  c->indent++;
+  bb_c_line(c, "const int64_t c = unit / %u * %u + q;", t->rows / UNIT_LANES, UNIT_COLUMNS);
+  if (bb_c_is_live(c, s->result, BB_AXIS_COL) || t->cols % UNIT_COLUMNS)
+    bb_c_line(c, "if (q && c >= %s) continue;", bb_c_count(c, s->result, BB_AXIS_COL));
+}
+
+static void end_columns(bb_c *c) {
+  c->indent--;
+  bb_c_line(c, "}");
+}
+
+/* lane[] = what is folded so far of this vector. */
+static void begin_fold(bb_c *c, const bb_tile_stmt *fold) {
+  bb_c_line(c, "float lane[%u];", UNIT_LANES);
+  bb_c_line(c, "BB_SHORT_VECTOR");
+  bb_c_line(c, "for (int64_t l = 0; l < %u; l++) lane[l] = t%u[first + l];", UNIT_LANES,
+            fold->result);
+}
+
+static void end_fold(bb_c *c, const bb_tile_stmt *fold) {
+  bb_c_line(c, "BB_SHORT_VECTOR");
+  bb_c_line(c, "for (int64_t l = 0; l < %u; l++) t%u[first + l] = lane[l];", UNIT_LANES,
+            fold->result);
+}
+
+/* Exps need the registers that are left: what they are folded into comes behind, and reads them from memory. */
+static void put_exp_unit(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, const sweep *w,
+                         const char *const *held) {
+  const char *operand[BB_TILE_OPERANDS];
+  begin_columns(c, s);
+  read_once(c, s, w, operand);
+  for (uint32_t i = 0; i < s->operands; i++)
+    if (held[i]) operand[i] = held[i];
+  put_made(c, s, w, operand);
+  end_columns(c);
+  begin_fold(c, fold);
+  begin_columns(c, s);
+  bb_c_line(c, "BB_SHORT_VECTOR");
+  bb_c_line(c, "for (int64_t l = 0; l < %u; l++) lane[l] = bb_next_%s_f32(lane[l], %s);",
+            UNIT_LANES, bb_c_monoid(c, fold->monoid), bb_c_at(c, s->result, "(first + l)", "c"));
+  end_columns(c);
+  end_fold(c, fold);
+}
+
+/* A NaN stays the greatest and the smallest, in three instructions: compilers make five of what says so of a number. */
+static void put_plain_unit(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold, const sweep *w,
+                           const char *const *held) {
+  const char *operand[BB_TILE_OPERANDS], *monoid = bb_c_monoid(c, fold->monoid);
+  begin_fold(c, fold);
+  begin_columns(c, s);
+  read_once(c, s, w, operand);
+  for (uint32_t i = 0; i < s->operands; i++)
+    if (held[i]) operand[i] = held[i];
+  put_made(c, s, w, operand);
+  if (is_extremum(fold)) {
+    const char *name = bb_arena_printf(arena(c), "bb_lanes%u", UNIT_LANES);
+    bb_c_line(c, "%s_to(lane, %s_%s(%s_from(lane), %s_from(made)));", name, name, monoid, name,
+              name);
+  } else {
+    bb_c_line(c, "BB_SHORT_VECTOR");
+    bb_c_line(c, "for (int64_t l = 0; l < %u; l++) lane[l] = bb_next_%s_f32(lane[l], made[l]);",
+              UNIT_LANES, monoid);
+  }
+  end_columns(c);
+  end_fold(c, fold);
+}
+
+void bb_c_put_unit(bb_c *c, const bb_tile_stmt *s, const bb_tile_stmt *fold) {
+  const bb_tile *t = &c->p->tile[s->result];
+  const char *held[BB_TILE_OPERANDS];
+  sweep w = sweep_of(t, true);
+  bb_c_line(c, "const int64_t first = unit %% %u * %u;", t->rows / UNIT_LANES, UNIT_LANES);
+  hold_lanes(c, s, UNIT_LANES, 0, held);
+  (inner_exp(c, s->expr) ? put_exp_unit : put_plain_unit)(c, s, fold, &w, held);
 }

@@ -72,7 +72,6 @@ void bb_gpu_masks(bb_gpu *g); /* x = select(where, f, constant): x = f, and then
 void bb_gpu_guards(
     bb_gpu *g); /* selections against an infinite bound, of the bound instead of the block */
 void bb_gpu_sums(bb_gpu *g);   /* products that are only added, in one accumulator */
-void bb_gpu_scales(bb_gpu *g); /* constant factors of values that are only compared and folded */
 void bb_gpu_powers(
     bb_gpu *g); /* exp as a power of two, factors of its argument with the constant */
 

@@ -2,8 +2,8 @@
  *
  * A statement whose result is read once, by an elementwise statement of the same shape further down the same
  * body, becomes a part of that one's expression.  What lacks an axis of the reader stays apart: there it is
- * computed once for each row or column (build_map.c).  A scaling by a power of two is done again by each
- * reader: that takes less than to keep what it gives, and no rounding can tell the readers apart.  A copy is not made for who
+ * computed once for each row or column (build_map.c).  A copy, and a scaling by a power of two, are done again by each
+ * reader: that takes less than to keep what they give, and no rounding can tell the readers apart.  A copy is not made for who
  * stores it.
  */
 #include "inline.h"
@@ -55,12 +55,19 @@ static bool is_scaling(const bb_expr *e) {
          fabs(frexp(e->a[1]->number, &exponent)) == 0.5;
 }
 
+/* What is only copied: whoever reads the copy may read the original. */
+static bool is_copy(const inliner *n, const bb_tile_stmt *s) {
+  const bb_tile *to = &n->p->tile[s->result], *from = &n->p->tile[s->operand[0]];
+  return s->operands == 1 && s->expr->op == BB_X_ARG && s->expr->index == 0 &&
+         to->rows == from->rows && to->cols == from->cols && to->dtype == from->dtype;
+}
+
 /* Narrow results are rounded where they are kept. */
 static bool may_go(const inliner *n, const bb_tile_stmt *from) {
   if (from->kind != BB_TILE_MAP || from->stretches || from->stage) return false;
   const bb_tile *t = &n->p->tile[from->result];
   return n->tile[from->result].writes == 1 &&
-         (n->tile[from->result].reads == 1 || is_scaling(from->expr)) &&
+         (n->tile[from->result].reads == 1 || is_scaling(from->expr) || is_copy(n, from)) &&
          t->place == BB_PLACE_REGISTERS && !t->partial && from->expr->dtype == t->dtype &&
          t->dtype != BB_F16 && t->dtype != BB_BF16 && !reads(from, from->result);
 }
@@ -104,13 +111,6 @@ static void merge(inliner *n, const bb_tile_stmt *from, bb_tile_stmt *into) {
   for (uint32_t k = 0; k < into->operands; k++) n->tile[into->operand[k]].reads--;
   for (uint32_t k = 0; k < made.operands; k++) n->tile[made.operand[k]].reads++;
   *into = made;
-}
-
-/* What is only copied: whoever reads the copy may read the original. */
-static bool is_copy(const inliner *n, const bb_tile_stmt *s) {
-  const bb_tile *to = &n->p->tile[s->result], *from = &n->p->tile[s->operand[0]];
-  return s->operands == 1 && s->expr->op == BB_X_ARG && s->expr->index == 0 &&
-         to->rows == from->rows && to->cols == from->cols && to->dtype == from->dtype;
 }
 
 static void read_original(inliner *n, const bb_tile_stmt *copy, bb_tile_stmt *s) {

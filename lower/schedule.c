@@ -451,6 +451,7 @@ const bb_kernel *bb_schedule_blocks(bb_program *program, const bb_graph *graph, 
   if (!options || !options->raw) { /* else the passes behind this one do this in their own way */
     if (!program->strict) bb_tile_widen_results(b->tile);
     bb_tile_share_again(b->tile);
+    if (!program->strict) bb_tile_scales(b->tile, true);
     bb_tile_inline(b->tile);
     bb_tile_divide(b->tile);
     bb_tile_drop_dead(b->tile); /* components of a tuple that only others were made of */

@@ -57,7 +57,7 @@ static bb_gpu rewrite(bb_tile_program *tile, const bb_gpu *budget, bool few, boo
   bb_gpu_masks(&g);
   bb_gpu_guards(&g);
   bb_gpu_fills(&g);
-  bb_gpu_scales(&g);
+  bb_tile_scales(tile, false);
   bb_gpu_powers(&g);
   bb_gpu_invariants(&g);
   bb_gpu_clean(&g);

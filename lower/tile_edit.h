@@ -58,6 +58,13 @@ static inline bool bb_tile_is_name(const bb_expr *named, uint32_t tile) {
   return named->op == BB_X_ARG && named->index == BB_TILE_NAMED + tile;
 }
 
+static inline bool bb_tile_is_any_name(const bb_expr *named) {
+  return named->op == BB_X_ARG && named->index >= BB_TILE_NAMED;
+}
+static inline uint32_t bb_tile_of_name(const bb_expr *name) {
+  return name->index - BB_TILE_NAMED;
+}
+
 /* Does where a load's block lies depend on a variable? */
 bool bb_tile_load_varies(const bb_tile_program *program, const bb_tile_stmt *load,
                          uint32_t variable);
@@ -91,6 +98,9 @@ bb_tile_index bb_tile_index_replace(const bb_tile_program *program, bb_tile_inde
 /* One more extent, behind those there are: loops' variables are numbered one higher from now on. */
 uint32_t bb_tile_add_extent(bb_tile_program *program, const char *name);
 
+/* scales.c: constant factors of values that are only compared, folded and subtracted, behind that.  sparing: of blocks, and only where no
+ * more elements of such are multiplied than before. */
+void bb_tile_scales(bb_tile_program *program, bool sparing);
 /* widen.c: tiles of 16 bits become f32, but for those that are loaded.  strict: what the program rounds to 16 bits is
  * rounded all the same. */
 void bb_tile_widen(bb_tile_program *program, bool strict);

@@ -371,4 +371,6 @@ BB_PLACE(i64, int64_t)
 BB_PLACE(i32, int32_t)
 #undef BB_PLACE
 
+#include "bb_cpu_beside.h"
+
 #endif

@@ -81,6 +81,25 @@ BB_INLINE bb_wide bb_exp_wide(bb_wide x) {
   __asm__("vscalefps %2, %1, %0%{%3%}%{z%}" : "=v"(made) : "v"(p), "v"(n), "Yk"(within));
   return made;
 }
+/* 2^(x by), within 2 ulp of that of the rounded product.  As above, with four multiply-adds and no rest of n: a multiple of 1/32 leaves
+ * none.  2^r is about 1 + r (k + r l).  What is below -150 counts as that. */
+BB_INLINE bb_wide bb_power_wide(bb_wide x, const float by) {
+  const bb_wide low = {1,           1.02189715f, 1.04427378f, 1.06714040f, 1.09050773f, 1.11438674f,
+                       1.13878863f, 1.16372486f, 1.18920712f, 1.21524736f, 1.24185781f, 1.26905096f,
+                       1.29683955f, 1.32523664f, 1.35425555f, 1.38390988f};
+  const bb_wide high = {1.41421356f, 1.44518081f, 1.47682615f, 1.50916443f,
+                        1.54221083f, 1.57598085f, 1.61049033f, 1.64575548f,
+                        1.68179283f, 1.7186193f,  1.75625216f, 1.79470908f,
+                        1.83400809f, 1.87416763f, 1.91520656f, 1.95714412f};
+  const bb_wide least = (bb_wide){0} - 150.0f;
+  bb_wide y = x * by, made;
+  __asm__("vmaxps %1, %2, %0" : "=v"(y) : "v"(y), "v"(least)); /* NaN stays */
+  bb_wide sum = y + 393216.0f, power = sum, n = sum - 393216.0f, r = y - n;
+  __asm__("vpermi2ps %2, %1, %0" : "+v"(power) : "v"(low), "v"(high));
+  bb_wide p = power * (r * (r * 0.240226507f + 0.693157341f)) + power;
+  __asm__("vscalefps %2, %1, %0" : "=v"(made) : "v"(p), "v"(n));
+  return made;
+}
 #elif BB_VECTOR_BYTES == 32 && defined(__AVX2__) && defined(__FMA__)
 /* e^x of what is at most 0, but for rounding, within 2 ulp.  As above, n being a multiple of 1/8: one register holds the powers of
  * two of its fraction, less what that fraction adds to their bits beside the whole part; e^r is about 1 + r + r^2 (1/2 + r/6).
@@ -100,6 +119,23 @@ BB_INLINE bb_wide bb_exp_wide(bb_wide x) {
   bb_wide p = r * r * (r * 0.16666858f + 0.50006455f) + r;
   return (bb_wide)((bb_wide_bits)(p * whole + whole) & within);
 }
+/* 2^(x by) of what is at most 0, but for rounding, within 2 ulp of that of the rounded product.  Below 2^-125 all is 0. */
+BB_INLINE bb_wide bb_power_wide(bb_wide x, const float by) {
+  const bb_wide_bits power = {0x3f800000, 0x3f7b95c2, 0x3f7837f0, 0x3f75fed7,
+                              0x3f7504f3, 0x3f75672a, 0x3f7744fd, 0x3f7ac0c7};
+  const bb_wide_bits most = (bb_wide_bits){0} + 0x49c00000;
+  const bb_wide least = (bb_wide){0} - 125.0f;
+  bb_wide y = x * by;
+  __asm__("" : "+x"(y)); /* a sum with the product would take another multiply-add */
+  bb_wide_bits bits = (bb_wide_bits)(y + 1572864.0f), made, within;
+  __asm__("vpminud %2, %1, %0" : "=x"(bits) : "x"(bits), "x"(most)); /* NaN and less are more */
+  bb_wide n = (bb_wide)bits - 1572864.0f, r = y - n;
+  __asm__("vpermd %2, %1, %0" : "=x"(made) : "x"(bits), "x"(power));
+  __asm__("vcmpps $21, %2, %1, %0" : "=x"(within) : "x"(y), "x"(least)); /* at least, or NaN */
+  bb_wide whole = (bb_wide)(made + (bits << 20));
+  bb_wide p = r * (r * (r * 0.0555041087f + 0.240257639f) + 0.693147181f);
+  return (bb_wide)((bb_wide_bits)(p * whole + whole) & within);
+}
 #endif
 #define BB_EXPS(name, one)                                                                         \
   BB_INLINE void bb_exps##name(float *x, const int64_t lanes) {                                    \
@@ -114,6 +150,21 @@ BB_INLINE bb_wide bb_exp_wide(bb_wide x) {
       *at = bb_exp_wide(*at);                                                                      \
     }                                                                                              \
   }
+/* 2^(x by), in place; where vectors have 32 bytes, of what is at most 0. */
+#if BB_VECTOR_BYTES == 64 || (BB_VECTOR_BYTES == 32 && defined(__AVX2__) && defined(__FMA__))
+BB_INLINE void bb_powers_below_f32(float *x, const float by, const int64_t lanes) {
+  BB_STRAIGHT
+  for (int64_t l = 0; l < lanes; l += BB_WIDE_LANES) {
+    bb_wide_loose *at = (bb_wide_loose *)(x + l);
+    *at = bb_power_wide(*at, by);
+  }
+}
+#else
+BB_INLINE void bb_powers_below_f32(float *x, const float by, const int64_t lanes) {
+  BB_VECTOR
+  for (int64_t l = 0; l < lanes; l++) x[l] = bb_exp_below_f32(x[l] * (by * 0.693147181f));
+}
+#endif
 #if BB_VECTOR_BYTES == 64
 BB_WIDE_EXPS(_f32)
 BB_WIDE_EXPS(_below_f32)

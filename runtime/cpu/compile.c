@@ -33,6 +33,7 @@ static const struct {
               {"bb_cpu_memory.h", bb_device_cpu_memory},
               {"bb_cpu_tiles.h", bb_device_cpu_tiles},
               {"bb_cpu_lanes.h", bb_device_cpu_lanes},
+              {"bb_cpu_beside.h", bb_device_cpu_beside},
               {"integer.h", bb_device_integer}};
 enum { HEADERS = sizeof header / sizeof *header };
 

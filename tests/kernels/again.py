@@ -66,7 +66,7 @@ def check(blockbuster, folder, wanted, cols, block, size, once):
         if ran.returncode != 0:
             return f"{command}: {(ran.stderr or ran.stdout).strip()[:400]}"
     source = (folder / "c" / "kernels.c").read_text()
-    found = len(re.findall(r"bb_exps?_\w*f32\(", source))
+    found = len(re.findall(r"bb_(?:exps?|powers)_\w*f32\(", source))
     if once and found != 1:
         return f"exps stand at {found} places"
     return "what differs is taken for the same" if found < 2 and not once else ""

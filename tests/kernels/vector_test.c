@@ -88,6 +88,15 @@ static void call_exps_below(float *x, int64_t lanes) {
 static float my_exps(float x) {
   return of_lanes(x, call_exps);
 }
+static void call_powers_below(float *x, int64_t lanes) {
+  bb_powers_below_f32(x, 0.180336880f, lanes);
+}
+static float my_powers_below(float x) {
+  return x > 0 ? (float)exp2((double)(x * 0.180336880f)) : of_lanes(x, call_powers_below);
+}
+static double true_power(double x) {
+  return exp2((double)((float)x * 0.180336880f));
+}
 static float my_exps_below(float x) {
   return x > 0 ? bb_exp_f32(x) : of_lanes(x, call_exps_below);
 }
@@ -99,6 +108,9 @@ static void check_beyond(void) {
   for (float x = 1e-6f; x < INFINITY; x *= 1.37f)
     if (!(of_lanes(x, call_exps_below) >= 1))
       complain("exps below", (double)x, (double)of_lanes(x, call_exps_below), 1);
+  for (float x = 1e-6f; x < INFINITY; x *= 1.37f)
+    if (!(of_lanes(x, call_powers_below) >= 1))
+      complain("powers below", (double)x, (double)of_lanes(x, call_powers_below), 1);
 }
 static float my_tanh(float x) {
   return bb_tanh_f32(x);
@@ -567,6 +579,7 @@ int main(void) {
   check_beyond();
   check("exps", my_exps, exp, 2, 0);
   check("exps below", my_exps_below, exp, 2, 1.7e-38);
+  check("powers below", my_powers_below, true_power, 2, 2.4e-38);
   check("tanh", my_tanh, tanh, 2, 0x1p-126);
   check("log", my_log, log, 2, 0);
   check("erf", my_erf, erf, 2, 0x1p-126);

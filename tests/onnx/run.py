@@ -36,6 +36,7 @@ import cases_reduce
 import cases_region
 import cases_signal
 import cases_special
+import cases_strips
 import cases_table
 import cases_together
 import cases_view
@@ -55,7 +56,7 @@ def told(command):
 def check(options, case, path):
     data = str(path.with_suffix(".npz"))
     return told([options.program, "run", str(path), "--inputs", data, "--expect", data, "--device", options.device, *tolerance(case),
-                 "--kernels" if options.kernels else "--interpret"])
+                 "--kernels" if options.kernels else "--interpret", *(["--block", options.block] if options.block else [])])
 
 
 def check_values(options, written):
@@ -84,10 +85,11 @@ def main():
     parser.add_argument("--kernels", action="store_true")
     parser.add_argument("--opsets", action="store_true")
     parser.add_argument("--device", default="cpu", help="what runs the kernels")
+    parser.add_argument("--block", help="DIM=N,... elements in a block")
     parser.add_argument("program")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    every = [c for m in (cases_elementwise, cases_extent, cases_image, cases_loop, cases_narrow, cases_older, cases_recurrent, cases_reduce, cases_product, cases_signal, cases_special, cases_table, cases_view, cases_found, cases_region, cases_window, cases_pick, cases_together) for c in m.cases()]
+    every = [c for m in (cases_elementwise, cases_extent, cases_image, cases_loop, cases_narrow, cases_older, cases_recurrent, cases_reduce, cases_product, cases_signal, cases_special, cases_table, cases_view, cases_found, cases_region, cases_window, cases_pick, cases_together, cases_strips) for c in m.cases()]
     names = [c.name for c in every]
     assert len(names) == len(set(names)), "two cases have one name"
     failures = tried = 0
