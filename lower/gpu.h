@@ -71,9 +71,12 @@ void bb_gpu_settle_marks(bb_gpu *g);
 void bb_gpu_masks(bb_gpu *g); /* x = select(where, f, constant): x = f, and then the selection */
 void bb_gpu_guards(
     bb_gpu *g); /* selections against an infinite bound, of the bound instead of the block */
-void bb_gpu_sums(bb_gpu *g);   /* products that are only added, in one accumulator */
+void bb_gpu_sums(bb_gpu *g); /* products that are only added, in one accumulator */
 void bb_gpu_powers(
     bb_gpu *g); /* exp as a power of two, factors of its argument with the constant */
+
+/* By tile: may it have elements near the greatest number there is? */
+const bool *bb_gpu_find_large(bb_gpu *g);
 
 /* gpu_once.c: what is alike along the rows of a block, once for each row */
 void bb_gpu_once(bb_gpu *g);

@@ -108,19 +108,18 @@ static double factor_in(const bb_expr *x) {
   return c->op == BB_X_CONST && c->number > 0 && !isinf(c->number) ? c->number : 0;
 }
 
+/* Of the statements that write the seed's tile: does one make a multiple of something else?  Others may be multiples of the tile. */
 static bool writes_seed(const scaling *c, const bb_tile_stmt *s) {
-  return s->kind == BB_TILE_MAP && s->result == c->seed;
+  return s->kind == BB_TILE_MAP && s->result == c->seed && !bb_tile_reads(s, c->seed) &&
+         without_factor(c, bb_tile_named(c->p, s)) != NULL;
 }
 
-/* All that write the tile of the seed make multiples, of what is not that tile. */
+/* What the seed is made of stays as it is. */
 static void check_seed(void *user, bb_tile_body *body, uint32_t at) {
   scaling *c = user;
   const bb_tile_stmt *s = body->stmt[at];
-  if (!bb_tile_writes(s, c->seed) || s->loop || s->body.count) return;
-  bool fits = writes_seed(c, s) && !bb_tile_reads(s, c->seed) &&
-              without_factor(c, bb_tile_named(c->p, s)) != NULL;
-  for (uint32_t i = 0; fits && i < s->operands; i++) c->set[s->operand[i]] = false;
-  if (!fits) c->set[c->seed] = false;
+  if (!writes_seed(c, s)) return;
+  for (uint32_t i = 0; i < s->operands; i++) c->set[s->operand[i]] = false;
 }
 
 /* --- the set --- */
