@@ -75,9 +75,6 @@ void bb_gpu_sums(bb_gpu *g); /* products that are only added, in one accumulator
 void bb_gpu_powers(
     bb_gpu *g); /* exp as a power of two, factors of its argument with the constant */
 
-/* By tile: may it have elements near the greatest number there is? */
-const bool *bb_gpu_find_large(bb_gpu *g);
-
 /* gpu_once.c: what is alike along the rows of a block, once for each row */
 void bb_gpu_once(bb_gpu *g);
 

@@ -158,97 +158,25 @@ static const bb_expr *times(const bb_gpu *g, const bb_expr *x, double factor) {
   return make(g, BB_X_MUL, x, number(g, factor));
 }
 
-/* --- numbers near the greatest --- */
-
-/* Masks are added as the least float there is: a row whose keys are all hidden has nothing else, and its greatest, too, is that.
- * Times log2 e it is infinite.  Products do not make such elements, nor do 16 bits with five of exponent. */
-typedef struct large {
-  bb_gpu *g;
-  bool *tile, changed;
-} large;
-
-static bool has_large(const bb_gpu *g, const bb_expr *named, const bool *tile) {
-  const double least = 0x1p100;
-  uint32_t count;
-  const bb_expr **node = bb_expr_postorder(g->p->home->arena, named, &count);
-  for (uint32_t i = 0; i < count; i++) {
-    const bb_expr *e = node[i];
-    if (e->op == BB_X_CONST && isfinite(e->number) && fabs(e->number) >= least) return true;
-    if (bb_tile_is_any_name(e) && tile[bb_tile_of_name(e)]) return true;
-  }
-  return false;
-}
-
-static void note_large(void *user, bb_tile_body *body, uint32_t at) {
-  large *l = user;
-  bb_tile_program *p = l->g->p;
-  const bb_tile_stmt *s = body->stmt[at];
-  bool is = false;
-  if (s->result == BB_NONE || l->tile[s->result]) return;
-  if (s->kind == BB_TILE_LOAD)
-    is = p->view[s->view].dtype == BB_F32 || p->view[s->view].dtype == BB_BF16;
-  else if (s->kind == BB_TILE_MAP)
-    is = has_large(l->g, bb_tile_named(p, s), l->tile);
-  else if (s->kind != BB_TILE_DOT && s->operands)
-    is = l->tile[s->operand[0]];
-  l->changed |= l->tile[s->result] = is;
-}
-
-const bool *bb_gpu_find_large(bb_gpu *g) {
-  large l = {g, BB_NEW(g->p->home->arena, bool, g->p->tiles + 1), true};
-  while (l.changed) {
-    l.changed = false;
-    bb_tile_walk(&g->p->body, note_large, &l);
-  }
-  return l.tile;
-}
-
-/* --- exps --- */
-
-typedef struct powers {
-  bb_gpu *g;
-  const bool *large;
-} powers;
-
-/* log2 e, or a quarter of it beside a bound as large as that: what differs from such a one at all does so by too much for either.  For a
- * bound of rows that is done once for each (gpu_once.c). */
-static const bb_expr *factor_beside(const bb_gpu *g, const bb_expr *bound) {
-  const bb_expr *size = make(g, BB_X_MAX, bound, make(g, BB_X_NEG, bound, NULL));
-  const bb_expr *is_large = make(g, BB_X_LT, number(g, 0x1p125), size);
-  return bb_expr_make(g->p->home, BB_X_SELECT, is_large, number(g, M_LOG2E / 4),
-                      number(g, M_LOG2E));
-}
-
-static const bb_expr *power_of(const powers *w, const bb_expr *x) {
-  const bb_gpu *g = w->g;
-  const bb_expr *by = times(g, x, M_LOG2E);
-  if (x->op == BB_X_SUB && has_large(g, x, w->large)) {
-    const bb_expr *factor = factor_beside(g, x->a[1]);
-    by = make(g, BB_X_SUB, make(g, BB_X_MUL, x->a[0], factor), make(g, BB_X_MUL, x->a[1], factor));
-  }
-  return make(g, BB_X_POW, number(g, 2), by);
-}
-
-static const bb_expr *with_powers(const powers *w, const bb_expr *x) {
-  const bb_gpu *g = w->g;
+static const bb_expr *with_powers(const bb_gpu *g, const bb_expr *x) {
   bb_program *home = g->p->home;
   const bb_expr *a[3] = {NULL, NULL, NULL};
-  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++) a[i] = with_powers(w, x->a[i]);
+  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++) a[i] = with_powers(g, x->a[i]);
   bool divides = x->op == BB_X_DIV && a[1]->op == BB_X_CONST && x->dtype == BB_F32;
   if (divides && a[0]->op == BB_X_MUL) return times(g, a[0], 1 / a[1]->number);
-  if (x->op == BB_X_EXP && x->dtype == BB_F32) return power_of(w, a[0]);
+  if (x->op == BB_X_EXP && x->dtype == BB_F32)
+    return make(g, BB_X_POW, number(g, 2), times(g, a[0], M_LOG2E));
   if (x->op == BB_X_CAST) return bb_expr_cast(home, x->dtype, a[0]);
   return bb_expr_op_arity(x->op) ? bb_expr_make(home, x->op, a[0], a[1], a[2]) : x;
 }
 
 static void power_one(void *user, bb_tile_body *body, uint32_t at) {
-  const powers *w = user;
+  bb_gpu *g = user;
   bb_tile_stmt *s = body->stmt[at];
   if (s->kind != BB_TILE_MAP && s->kind != BB_TILE_ANY) return;
-  bb_tile_set(w->g->p, s, with_powers(w, bb_tile_named(w->g->p, s)));
+  bb_tile_set(g->p, s, with_powers(g, bb_tile_named(g->p, s)));
 }
 
 void bb_gpu_powers(bb_gpu *g) {
-  powers w = {.g = g, .large = bb_gpu_find_large(g)};
-  bb_tile_walk(&g->p->body, power_one, &w);
+  bb_tile_walk(&g->p->body, power_one, g);
 }
