@@ -75,6 +75,12 @@ void bb_gpu_sums(bb_gpu *g); /* products that are only added, in one accumulator
 void bb_gpu_powers(
     bb_gpu *g); /* exp as a power of two, factors of its argument with the constant */
 
+/* gpu_large.c: numbers beside which others are equal or so far that exp of the difference is nothing: 24 bits of them count sixteens.
+ * By tile, and of an expression over tiles: may there be any? */
+#define BB_GPU_LARGE 0x1p27
+const bool *bb_gpu_find_large(bb_gpu *g);
+bool bb_gpu_may_be_large(const bb_expr *named, const bool *large);
+
 /* gpu_once.c: what is alike along the rows of a block, once for each row */
 void bb_gpu_once(bb_gpu *g);
 

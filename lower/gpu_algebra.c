@@ -158,25 +158,58 @@ static const bb_expr *times(const bb_gpu *g, const bb_expr *x, double factor) {
   return make(g, BB_X_MUL, x, number(g, factor));
 }
 
-static const bb_expr *with_powers(const bb_gpu *g, const bb_expr *x) {
+typedef struct powers {
+  bb_gpu *g;
+  const bool *large; /* by tile */
+} powers;
+
+static bool is_row(const bb_gpu *g, const bb_expr *x) {
+  return bb_tile_is_any_name(x) && !g->p->tile[bb_tile_of_name(x)].cols;
+}
+
+/* log2 e; beside a large bound 1, by which nothing is rounded: a multiplication and an addition that are one instruction round the bound's
+ * product alone.  What differs from such a bound at all does so by too much for either.  Once for each row (gpu_once.c). */
+static const bb_expr *factor_beside(const bb_gpu *g, const bb_expr *bound) {
+  const bb_expr *size = make(g, BB_X_ABS, bound, NULL);
+  return bb_expr_make(g->p->home, BB_X_SELECT, make(g, BB_X_LE, number(g, BB_GPU_LARGE), size),
+                      number(g, 1), number(g, M_LOG2E));
+}
+
+/* exp(x) */
+static const bb_expr *power_of(const powers *w, const bb_expr *x) {
+  const bb_gpu *g = w->g;
+  const bb_expr *by;
+  if (x->op != BB_X_SUB || !bb_gpu_may_be_large(x, w->large)) {
+    by = times(g, x, M_LOG2E);
+  } else if (is_row(g, x->a[1])) {
+    const bb_expr *factor = factor_beside(g, x->a[1]);
+    by = make(g, BB_X_SUB, make(g, BB_X_MUL, x->a[0], factor), make(g, BB_X_MUL, x->a[1], factor));
+  } else {
+    by = make(g, BB_X_MUL, x, number(g, M_LOG2E));
+  }
+  return make(g, BB_X_POW, number(g, 2), by);
+}
+
+static const bb_expr *with_powers(const powers *w, const bb_expr *x) {
+  const bb_gpu *g = w->g;
   bb_program *home = g->p->home;
   const bb_expr *a[3] = {NULL, NULL, NULL};
-  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++) a[i] = with_powers(g, x->a[i]);
+  for (uint32_t i = 0; i < bb_expr_op_arity(x->op); i++) a[i] = with_powers(w, x->a[i]);
   bool divides = x->op == BB_X_DIV && a[1]->op == BB_X_CONST && x->dtype == BB_F32;
   if (divides && a[0]->op == BB_X_MUL) return times(g, a[0], 1 / a[1]->number);
-  if (x->op == BB_X_EXP && x->dtype == BB_F32)
-    return make(g, BB_X_POW, number(g, 2), times(g, a[0], M_LOG2E));
+  if (x->op == BB_X_EXP && x->dtype == BB_F32) return power_of(w, a[0]);
   if (x->op == BB_X_CAST) return bb_expr_cast(home, x->dtype, a[0]);
   return bb_expr_op_arity(x->op) ? bb_expr_make(home, x->op, a[0], a[1], a[2]) : x;
 }
 
 static void power_one(void *user, bb_tile_body *body, uint32_t at) {
-  bb_gpu *g = user;
+  const powers *w = user;
   bb_tile_stmt *s = body->stmt[at];
   if (s->kind != BB_TILE_MAP && s->kind != BB_TILE_ANY) return;
-  bb_tile_set(g->p, s, with_powers(g, bb_tile_named(g->p, s)));
+  bb_tile_set(w->g->p, s, with_powers(w, bb_tile_named(w->g->p, s)));
 }
 
 void bb_gpu_powers(bb_gpu *g) {
-  bb_tile_walk(&g->p->body, power_one, g);
+  powers w = {.g = g, .large = bb_gpu_find_large(g)};
+  bb_tile_walk(&g->p->body, power_one, &w);
 }

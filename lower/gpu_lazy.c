@@ -3,14 +3,15 @@
  */
 #include "gpu_rolling.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 enum { FAR = 8 }; /* a pivot lags by a power of two up to this one */
 
-/* What a pivot begins at: below all that a sum of products of narrow numbers reaches, and finite, so that
- * no difference of infinities is formed. */
-static const double LEAST_PIVOT = -1e30;
+/* What a pivot begins at: below all that a sum of products of narrow numbers reaches, or, where masks may be added, all numbers; and finite,
+ * so that no difference of infinities is formed. */
+static const double LEAST_SUM = -1e30, LEAST_NUMBER = -FLT_MAX;
 
 /* --- the loop's pivot --- */
 
@@ -21,6 +22,7 @@ typedef struct pivot {
   uint32_t r, fresh, term, a; /* r' = max(r, term) is fresh, a scales by it */
   uint32_t of_fresh, of_a, of_r;
   const bb_expr *exponent; /* a = 2**exponent where r moved */
+  double least;            /* what it begins at */
   uint32_t scaled[BB_ROLLING_SUMS], scales;
   double *degree; /* by tile: in a; NAN: depends on it otherwise */
 } pivot;
@@ -211,7 +213,7 @@ static void set_before_loop(pivot *v, uint32_t tile, double value) {
 
 static const bb_expr *at_least_pivot(pivot *v, const bb_expr *x) {
   bb_program *home = v->g->p->home;
-  return bb_expr_make(home, BB_X_MAX, x, bb_expr_const(home, BB_F32, (double)(float)LEAST_PIVOT),
+  return bb_expr_make(home, BB_X_MAX, x, bb_expr_const(home, BB_F32, (double)(float)v->least),
                       NULL);
 }
 
@@ -232,7 +234,7 @@ static void begin_finite(pivot *v) {
     bb_tile_stmt *s = v->outer->stmt[i];
     if (s->result != v->r) continue;
     if (bb_tile_is_constant(s, &value))
-      bb_tile_set(p, s, bb_expr_const(p->home, BB_F32, (double)(float)LEAST_PIVOT));
+      bb_tile_set(p, s, bb_expr_const(p->home, BB_F32, (double)(float)v->least));
     else
       bb_tile_set(p, s, at_least_pivot(v, bb_tile_named(p, s)));
     return;
@@ -288,19 +290,21 @@ static void make_lazy(pivot *v) {
   begin_finite(v);
 }
 
-static void lazy_body(bb_gpu *g, bb_tile_body *body) {
+/* large: by tile, of those there were at first (gpu_large.c). */
+static void lazy_body(bb_gpu *g, bb_tile_body *body, const bool *large) {
   for (uint32_t i = 0; i < body->count; i++) {
     bb_tile_loop *loop = body->stmt[i]->loop;
     if (!loop) continue;
-    lazy_body(g, &loop->body);
+    lazy_body(g, &loop->body, large);
     pivot v = {.g = g, .outer = body, .body = &loop->body, .loop = i};
     if (loop->parallel || !find_pivot(&v) || !find_factor(&v)) continue;
     if (!sums_stay(&v) || !results_stay(&v)) continue;
+    v.least = large[v.term] ? LEAST_NUMBER : LEAST_SUM;
     make_lazy(&v);
     i = v.loop;
   }
 }
 
 void bb_gpu_lazy(bb_gpu *g) {
-  if (!g->strict) lazy_body(g, &g->p->body);
+  if (!g->strict) lazy_body(g, &g->p->body, bb_gpu_find_large(g));
 }

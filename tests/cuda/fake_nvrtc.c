@@ -19,6 +19,13 @@
   CALL hip arguments __attribute__((alias(#cuda)));                                                \
   CALL cuda arguments
 
+/* A product and a sum are one instruction, rounded once, as compilers for GPUs have it, where the processor has such. */
+#if defined __x86_64__
+#define CONTRACTED "-mfma -ffp-contract=fast -fexpensive-optimizations"
+#else
+#define CONTRACTED "-ffp-contract=fast -fexpensive-optimizations"
+#endif
+
 typedef struct program {
   char folder[64];
   char *source, *image;
@@ -139,7 +146,8 @@ BOTH(nvrtcCompileProgram, hiprtcCompileProgram,
   if (cxx == NULL && take_made(p, wide)) return 0;
   if (edit(p)) return 6;
   snprintf(command, sizeof command,
-           "%s -std=c++17 -O1 -w -fPIC -fvisibility=hidden -shared -I%s -DBB_LANES=%d "
+           "%s -std=c++17 -O1 " CONTRACTED
+           " -w -fPIC -fvisibility=hidden -shared -I%s -DBB_LANES=%d "
            "-DBB_HOST_DEVICE='\"%s\"' -o %s/k.so %s/kernel.cpp " HOST_FOLDER "/libhost.a 2> %s/log",
            cxx ? cxx : "c++", p->folder, wide ? 64 : 32, host ? host : "host.hpp", p->folder,
            p->folder, p->folder);
