@@ -170,9 +170,23 @@ static bb_onnx_value *sum_of_exps(const bb_onnx_node *n, bb_onnx_value **x, int6
   return bb_onnx_reduce(n, BB_MONOID_SUM, *e, 1, &axis, true);
 }
 
+static bool is_known(const bb_onnx_node *n, const bb_onnx_value *x) {
+  size_t count;
+  return x->form || x->element || bb_onnx_known_numbers(n, x, &count);
+}
+
+/* Of what is known as the model is read: exps are computed by then, as they are, so the greatest is taken off first.  Elsewhere passes behind
+ * this one see to it (fuse/safety.c). */
+static bb_onnx_value *below_greatest(const bb_onnx_node *n, bb_onnx_value *x, int64_t axis) {
+  if (!is_known(n, x)) return x;
+  x = bb_onnx_cast(n, x, bb_onnx_fold_dtype(x->dtype));
+  return bb_onnx_binary_map(n, BB_X_SUB, x, bb_onnx_reduce(n, BB_MONOID_MAX, x, 1, &axis, true));
+}
+
 bb_onnx_value *bb_onnx_softmax_of(const bb_onnx_node *n, bb_onnx_value *x, uint32_t axis) {
   bb_program *p = n->m->program;
   bb_dtype dtype = x->dtype;
+  x = below_greatest(n, x, axis);
   bb_onnx_value *e, *sum = sum_of_exps(n, &x, axis, &e);
   const bb_expr *s = bb_onnx_arg(n, 0, sum);
   bb_onnx_value *scale = bb_onnx_map(n, f_div(p, f_num(p, s, 1), s), 1, &sum);

@@ -109,5 +109,12 @@ def halves():
         yield case
 
 
+def known():
+    """Shares of what is known as the model is read, beyond what exps are numbers of."""
+    for name, scores in (("large", [[1000, 1001, 999], [800, 3, 90]]), ("small", [[-200, -201, -203], [-1e30, -1e30, -1e30]]), ("one", [[-1e30], [700]])):
+        c = np.array(scores, np.float32)
+        yield graph_case(f"Softmax-known-{name}", [N("Softmax", ["c"], ["p"]), N("Mul", ["x", "p"], ["y"])], {"x": rand(*c.shape)}, ["y"], {"c": c}, by="runtime")
+
+
 def cases():
-    return [*lengths(), *masked(), *shapes(), *two_readers(), *odd(), *halves()]
+    return [*lengths(), *masked(), *shapes(), *two_readers(), *odd(), *halves(), *known()]
