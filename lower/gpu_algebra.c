@@ -167,25 +167,41 @@ static bool is_row(const bb_gpu *g, const bb_expr *x) {
   return bb_tile_is_any_name(x) && !g->p->tile[bb_tile_of_name(x)].cols;
 }
 
-/* log2 e; beside a large bound 1, by which nothing is rounded: a multiplication and an addition that are one instruction round the bound's
- * product alone.  What differs from such a bound at all does so by too much for either.  Once for each row (gpu_once.c). */
-static const bb_expr *factor_beside(const bb_gpu *g, const bb_expr *bound) {
+/* x = factor * what is left. */
+static const bb_expr *without_factors(const bb_expr *x, double *factor) {
+  *factor = 1;
+  for (;;) {
+    const uint32_t at = x->op == BB_X_MUL && x->a[0]->op == BB_X_CONST ? 0 : 1;
+    if ((x->op != BB_X_MUL && x->op != BB_X_DIV) || x->a[at]->op != BB_X_CONST) return x;
+    *factor *= x->op == BB_X_MUL ? x->a[at]->number : 1 / x->a[at]->number;
+    x = x->a[1 - at];
+  }
+}
+
+/* The factor, or beside a large bound a power of two up to 1, by which nothing is rounded: a multiplication and an addition that are one
+ * instruction round the bound's product alone.  What differs from such a bound at all does so by too much for either.  Once for each row
+ * (gpu_once.c). */
+static const bb_expr *factor_beside(const bb_gpu *g, const bb_expr *bound, double factor) {
+  const double exact = fmin(1, exp2(floor(log2(factor))));
   const bb_expr *size = make(g, BB_X_ABS, bound, NULL);
-  return bb_expr_make(g->p->home, BB_X_SELECT, make(g, BB_X_LE, number(g, BB_GPU_LARGE), size),
-                      number(g, 1), number(g, M_LOG2E));
+  return bb_expr_make(g->p->home, BB_X_SELECT,
+                      make(g, BB_X_LE, number(g, BB_GPU_LARGE / exact), size), number(g, exact),
+                      number(g, factor));
 }
 
 /* exp(x) */
 static const bb_expr *power_of(const powers *w, const bb_expr *x) {
   const bb_gpu *g = w->g;
-  const bb_expr *by;
-  if (x->op != BB_X_SUB || !bb_gpu_may_be_large(x, w->large)) {
+  double factor;
+  const bb_expr *by, *of = without_factors(x, &factor);
+  factor *= M_LOG2E;
+  if (of->op != BB_X_SUB || !bb_gpu_may_be_large(of, w->large)) {
     by = times(g, x, M_LOG2E);
-  } else if (is_row(g, x->a[1])) {
-    const bb_expr *factor = factor_beside(g, x->a[1]);
-    by = make(g, BB_X_SUB, make(g, BB_X_MUL, x->a[0], factor), make(g, BB_X_MUL, x->a[1], factor));
+  } else if (is_row(g, of->a[1]) && factor > 0) {
+    const bb_expr *f = factor_beside(g, of->a[1], factor);
+    by = make(g, BB_X_SUB, make(g, BB_X_MUL, of->a[0], f), make(g, BB_X_MUL, of->a[1], f));
   } else {
-    by = make(g, BB_X_MUL, x, number(g, M_LOG2E));
+    by = make(g, BB_X_MUL, of, number(g, factor));
   }
   return make(g, BB_X_POW, number(g, 2), by);
 }
