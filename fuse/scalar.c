@@ -35,6 +35,7 @@ static bool term_equal(const void *left, const void *right) {
 bb_scalars *bb_scalars_create(bb_program *program, bb_arena *arena) {
   bb_scalars *t = BB_NEW(arena, bb_scalars, 1);
   *t = (bb_scalars){.program = program, .arena = arena};
+  for (uint32_t i = 0; i < program->tensors; i++) t->halves |= program->tensor[i].dtype == BB_F16;
   t->set = bb_intern_create(arena, term_hash, term_equal);
   return t;
 }

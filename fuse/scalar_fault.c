@@ -81,9 +81,10 @@ static uint32_t exp_fault(bb_scalars *t, const bb_scalar *term) {
   }
   bb_range range = bb_scalar_bounds(t, exponent);
   double lo = fmin(range.lo * by, range.hi * by), hi = fmax(range.lo * by, range.hi * by);
+  const bb_dtype held = t->halves && term->dtype == BB_F32 ? BB_F16 : term->dtype;
   uint32_t fault = 0;
-  if (hi > margin * log(bb_dtype_largest(term->dtype))) fault |= BB_FAULT_HIGH;
-  if (lo < margin * least_exponent(term->dtype)) fault |= BB_FAULT_ZERO;
+  if (hi > margin * log(bb_dtype_largest(held))) fault |= BB_FAULT_HIGH;
+  if (lo < margin * least_exponent(held)) fault |= BB_FAULT_ZERO;
   if (!fault)
     exp->bound =
         bb_arena_printf(t->program->arena, "its exponent is between %.4g and %.4g", lo, hi);

@@ -109,6 +109,15 @@ def halves():
         yield case
 
 
+def capped():
+    """Scores that a tangent keeps where single precision has room for exps of them as they are, and halves have none."""
+    feeds = {x: rand(1, HEADS, n, 64).astype(np.float16) for x, n in (("q", 65), ("k", 130), ("v", 130))}
+    nodes = [N("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2]), N("MatMul", ["q", "kt"], ["s0"]), N("Cast", ["s0"], ["s1"], to=T.FLOAT), N("Mul", ["s1", "scale"], ["s2"]),
+             N("Tanh", ["s2"], ["s3"]), N("Mul", ["s3", "cap"], ["s"]), N("Softmax", ["s"], ["p1"]), N("Cast", ["p1"], ["p"], to=T.FLOAT16), N("MatMul", ["p", "v"], ["y"])]
+    for cap in (5, 20, 30):
+        yield graph_case(f"Strips-f16-capped-{cap}", nodes, feeds, ["y"], {"scale": np.float32(1 / cap), "cap": np.float32(cap)}, by="runtime")
+
+
 def known():
     """Shares of what is known as the model is read, beyond what exps are numbers of."""
     for name, scores in (("large", [[1000, 1001, 999], [800, 3, 90]]), ("small", [[-200, -201, -203], [-1e30, -1e30, -1e30]]), ("one", [[-1e30], [700]])):
@@ -117,4 +126,4 @@ def known():
 
 
 def cases():
-    return [*lengths(), *masked(), *shapes(), *two_readers(), *odd(), *halves(), *known()]
+    return [*lengths(), *masked(), *shapes(), *two_readers(), *odd(), *halves(), *known(), *capped()]
