@@ -122,6 +122,7 @@ typedef struct bb_cuda {
   /* bytes of shared memory beside tiles: barriers and what threads tell each other */
   uint32_t sync;
   uint32_t resident;    /* blocks that a processor has registers for at once */
+  uint32_t widest;      /* columns that a product has at most */
   uint32_t turns;       /* sm80: buffers of what the serial loop loads; 0: nothing */
   uint32_t most_shared; /* bytes that a block may have */
   uint32_t inbox;       /* where parts of other blocks come to */

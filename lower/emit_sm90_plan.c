@@ -480,6 +480,14 @@ static void check_pool(const bb_cuda *e) {
                    "more registers for groups and copier than a block's threads begin with");
 }
 
+/* Do the registers that threads begin with hold a product's sums, and what its instruction has beside them?  The compiler refuses it
+ * otherwise, whatever a group asks for later. */
+static bool holds_sums(const bb_cuda *e, uint32_t blocks) {
+  enum { REGISTERS = 64 << 10, UNIT = 8, BESIDE = 26 };
+  const uint32_t each = REGISTERS / (blocks * e->threads) / UNIT * UNIT;
+  return e->sm80 || e->widest / 2 + BESIDE <= each;
+}
+
 /* For how many blocks of a processor its registers are to be enough.  Where they are not counted: for two which are part of a sum
  * each and hold few, so that the next launch's begin beside this one's. */
 static uint32_t resident_blocks(const bb_cuda *e) {
@@ -489,6 +497,7 @@ static uint32_t resident_blocks(const bb_cuda *e) {
   if (e->sm80) held = p->registers * e->threads;
   bool fits = e->sm80 || e->shared + e->sync <= BB_CUDA_HALF_SHARED;
   uint32_t most = e->sm80 ? REGISTERS : 2; /* `fits` is about half of the memory */
+  fits &= holds_sums(e, 2);
   if (p->registers && fits && held < REGISTERS)
     return REGISTERS / held < most ? REGISTERS / held : most;
   if (p->registers) return 1;
@@ -498,10 +507,12 @@ static uint32_t resident_blocks(const bb_cuda *e) {
   return sums <= SUMS ? 2 : 1;
 }
 
-/* Rows of a group: those of the products, of sm_90a 64. */
+/* Rows of a group: those of the products, of sm_90a 64; and the widest product. */
 static void find_group(bb_cuda *e, const bb_tile_stmt *s) {
   uint32_t rows = s->kind == BB_TILE_DOT ? e->p->tile[s->result].rows / e->groups : 0;
   if (e->sm80 && rows % 64 == 0 && rows > e->group) e->group = rows;
+  if (s->kind == BB_TILE_DOT && e->p->tile[s->result].cols > e->widest)
+    e->widest = e->p->tile[s->result].cols;
 }
 
 void bb_cuda_plan(bb_cuda *e) {
