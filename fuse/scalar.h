@@ -93,8 +93,7 @@ typedef struct bb_scalars {
   uint32_t count;
   uint32_t exps, exp_capacity;
   bb_exp *exp;
-  bool
-      halves; /* the program has tensors of f16: exps in single precision become such for a product, before they are scaled */
+  bool halves;    /* tensors of f16: exps become such for a product, before they are scaled */
   bool blamed;    /* exps, since this was last cleared */
   uint64_t small; /* of the exp that was looked at last */
   uint32_t walks, memo_capacity;

@@ -480,8 +480,8 @@ static void check_pool(const bb_cuda *e) {
                    "more registers for groups and copier than a block's threads begin with");
 }
 
-/* Do the registers that threads begin with hold a product's sums, and what its instruction has beside them?  The compiler refuses it
- * otherwise, whatever a group asks for later. */
+/* Do the registers that threads of so many blocks begin with hold a product's sums, and what its instruction has beside
+ * them?  The compiler refuses it otherwise, whatever a group asks for later. */
 static bool holds_sums(const bb_cuda *e, uint32_t blocks) {
   enum { REGISTERS = 64 << 10, UNIT = 8, BESIDE = 26 };
   const uint32_t each = REGISTERS / (blocks * e->threads) / UNIT * UNIT;

@@ -1,6 +1,6 @@
 """Attention over as many rows as processors take in strips, two at once where exps run beside products: lengths around strips, groups of rows,
 and blocks; masks whose ends differ from strip to strip; values that a product takes in several panels, or from between others; what is no
-number."""
+number; shares of capped scores, and of constants."""
 
 import numpy as np
 from onnx import TensorProto as T
