@@ -516,6 +516,17 @@ static void add_axes(builder *b, const bb_pair *pair) {
   }
 }
 
+/* Have the exponents all axes?  Those of a constant have none. */
+static bool covers(const bb_safe_level *level, const bb_pair *pair, bb_item item) {
+  bool row = item.row == BB_NO_DIM, col = item.col == BB_NO_DIM;
+  for (uint32_t i = 0; i < pair->count; i++) {
+    bb_item own = bb_type_of(level->graph, pair->exponent[i].value)->item;
+    row |= own.row != BB_NO_DIM;
+    col |= own.col != BB_NO_DIM;
+  }
+  return row && col;
+}
+
 bb_pair *bb_safe_expression(bb_safe_level *level, const bb_node *node, const bb_expr *expr,
                             uint32_t count, bb_pair *const *pair, const bb_type *type) {
   builder b = {.level = level, .program = level->safety->program, .node = node, .item = type->item};
@@ -527,7 +538,8 @@ bb_pair *bb_safe_expression(bb_safe_level *level, const bb_node *node, const bb_
   for (uint32_t i = 0; i < count; i++) add_axes(&b, pair[i]);
   emit_exponents(&b, &f, type->item, result);
   result->logarithm = f.logarithm && f.count;
-  result->ones = result->count && !f.logarithm && bb_expr_is_number(f.significand, 1);
+  result->ones = result->count && !f.logarithm && bb_expr_is_number(f.significand, 1) &&
+                 covers(level, result, type->item);
   if (!result->ones)
     result->significand = bb_safe_emit(level, f.significand, b.count, b.in, type->item);
   return result;

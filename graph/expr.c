@@ -291,10 +291,13 @@ static const bb_expr *identity(bb_expr_op op, bb_dtype dtype, const bb_expr *a, 
   return kept && kept->dtype == dtype ? kept : NULL;
 }
 
-/* Integer arithmetic folds only while doubles are exact. */
-static bool folds(bb_dtype dtype, double value) {
-  if (dtype == BB_I32) return value >= INT32_MIN && value <= INT32_MAX;
-  return bb_dtype_is_float(dtype) || fabs(value) <= 9007199254740992.0;
+/* Integer arithmetic folds only while doubles are exact; an exp, only while a float holds it: one that does not stays, for the
+ * repair of softmax to know it by. */
+static bool folds(const bb_expr *key, double value) {
+  if (key->op == BB_X_EXP && isfinite(key->a[0]->number))
+    return value >= FLT_MIN && value <= FLT_MAX;
+  if (key->dtype == BB_I32) return value >= INT32_MIN && value <= INT32_MAX;
+  return bb_dtype_is_float(key->dtype) || fabs(value) <= 9007199254740992.0;
 }
 
 const bb_expr *bb_expr_make(bb_program *program, bb_expr_op op, const bb_expr *a, const bb_expr *b,
@@ -314,7 +317,7 @@ const bb_expr *bb_expr_make(bb_program *program, bb_expr_op op, const bb_expr *a
   if (constant) {
     double value =
         bb_expr_apply(&key, a->number, arity > 1 ? b->number : 0, arity > 2 ? c->number : 0);
-    if (folds(key.dtype, value)) return bb_expr_const(program, key.dtype, value);
+    if (folds(&key, value)) return bb_expr_const(program, key.dtype, value);
   }
   return intern(program, key);
 }

@@ -129,6 +129,7 @@ typedef struct printer {
   uint32_t count;
   const bb_expr **node; /* children first */
   uint32_t *uses;
+  bool *rounded; /* products */
   const char **text;
 } printer;
 
@@ -184,6 +185,29 @@ static const char *whole_call(const printer *p, const char *name, const bb_expr 
 
 static const char *infix(const printer *p, const char *op, const bb_expr *e) {
   return bb_arena_printf(arena(p->c), "(%s %s %s)", find(p, e->a[0]), op, find(p, e->a[1]));
+}
+
+static uint32_t number_of(const printer *p, const bb_expr *e) {
+  uint32_t i = 0;
+  while (p->node[i] != e) i++;
+  return i;
+}
+
+/* exp(f x - r), where r is the greatest f x of some: beside masks of -1e30 the part of a product that is rounded away is larger than
+ * what an exp tells apart.  Multiplied and added in one instruction, f x would have it, and not r. */
+static void round_products(printer *p, const bb_expr *of_exp) {
+  for (;;) {
+    const uint32_t by = of_exp->op == BB_X_MUL && of_exp->a[0]->op == BB_X_CONST ? 1 : 0;
+    if (of_exp->op != BB_X_NEG && of_exp->op != BB_X_MUL) break;
+    of_exp = of_exp->a[by];
+  }
+  if (of_exp->op != BB_X_SUB || p->c->exact || of_exp->dtype != BB_F32) return;
+  for (uint32_t k = 0; k < 2; k++)
+    p->rounded[number_of(p, of_exp->a[k])] = of_exp->a[k]->op == BB_X_MUL;
+}
+
+static const char *product(const printer *p, const bb_expr *e) {
+  return p->rounded[number_of(p, e)] ? call(p, "product", e) : infix(p, "*", e);
 }
 
 static const char *truth(const printer *p, const bb_expr *e) {
@@ -296,7 +320,7 @@ static const char *arithmetic(const printer *p, const bb_expr *e) {
   switch (e->op) {
   case BB_X_ADD: return infix(p, "+", e);
   case BB_X_SUB: return infix(p, "-", e);
-  case BB_X_MUL: return infix(p, "*", e);
+  case BB_X_MUL: return product(p, e);
   case BB_X_DIV: return real ? quotient(p, e) : whole_call(p, "quotient", e);
   case BB_X_POW: return power(p, e);
   case BB_X_NEG: return bb_arena_printf(arena(p->c), "(-%s)", find(p, e->a[0]));
@@ -385,16 +409,21 @@ static bool has_selection(const printer *p) {
   return false;
 }
 
-const char *bb_c_expression(bb_c *c, const bb_expr *expr, const char *const *operand,
-                            const char *row, const char *col) {
+/* is_of_exp: an exp is taken of the whole of it. */
+static const char *expression(bb_c *c, const bb_expr *expr, bool is_of_exp,
+                              const char *const *operand, const char *row, const char *col) {
   printer p = {.c = c, .operand = operand, .row = row, .col = col};
   p.node = bb_expr_postorder(arena(c), expr, &p.count);
   p.uses = BB_NEW(arena(c), uint32_t, p.count);
   p.text = BB_NEW(arena(c), const char *, p.count);
+  p.rounded = BB_NEW(arena(c), bool, p.count);
+  if (is_of_exp) round_products(&p, expr);
   for (uint32_t i = 0; i < p.count; i++)
     for (uint32_t k = 0; k < bb_expr_op_arity(p.node[i]->op); k++)
       for (uint32_t j = 0; j < i; j++)
         if (p.node[j] == p.node[i]->a[k]) p.uses[j] += copies(p.node[i]);
+  for (uint32_t i = 0; i < p.count; i++)
+    if (p.node[i]->op == BB_X_EXP) round_products(&p, p.node[i]->a[0]);
   bool selects = has_selection(&p);
   for (uint32_t i = 0; i < p.count; i++) {
     const bb_expr *e = p.node[i];
@@ -407,4 +436,14 @@ const char *bb_c_expression(bb_c *c, const bb_expr *expr, const char *const *ope
     p.text[i] = bb_arena_printf(arena(c), "x%u", t);
   }
   return p.text[p.count - 1];
+}
+
+const char *bb_c_expression(bb_c *c, const bb_expr *expr, const char *const *operand,
+                            const char *row, const char *col) {
+  return expression(c, expr, false, operand, row, col);
+}
+
+const char *bb_c_of_exp(bb_c *c, const bb_expr *expr, const char *const *operand, const char *row,
+                        const char *col) {
+  return expression(c, expr, true, operand, row, col);
 }
