@@ -29,8 +29,9 @@ void bb_tile_bound_inner(bb_tile_program *program, bb_tile_loop *loop);
 typedef struct bb_tile_ends {
   uint32_t tile;      /* BB_NONE: there are no such columns */
   uint32_t stretches; /* of the loop around, in which that is so; 0: in all */
-  /* the place of its first column, and the place from which on it is so */
-  bb_tile_index start, end;
+  /* the places of its first row and column, and the place of the first such column; in row r of it they begin at
+   * reach + r, or before: reach NULL: that is not known */
+  bb_tile_index at[2], end, reach;
 } bb_tile_ends;
 /* As masks say that end what each row takes, but do not begin it. */
 bb_tile_ends bb_tile_find_ends(bb_tile_program *program, bb_tile_loop *loop);

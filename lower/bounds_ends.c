@@ -5,10 +5,11 @@
  * that changes nothing, and may be left out.
  */
 #include "bounds_parts.h"
+#include "tile_edit.h"
 
-/* Over the columns as a loop of their own: there is a last one that some row takes, and it may begin with any.  *end: or one
- * found before. */
-static bool end_of(bb_bounds *b, const bb_mask *mask, bb_tile_index *end) {
+/* Over the columns as a loop of their own: there is a last one that some row takes, and it may begin with any.  Where they end;
+ * NULL: unknown. */
+static bb_tile_index end_of(const bb_bounds *b, const bb_mask *mask, bool idle) {
   bb_program *home = b->p->home;
   bb_tile_index from = mask->at[1], one = bb_expr_const(home, BB_I64, 1);
   bb_tile_index past = bb_expr_const(home, BB_I64, mask->cols);
@@ -16,7 +17,7 @@ static bool end_of(bb_bounds *b, const bb_mask *mask, bb_tile_index *end) {
   bb_bounds over = *b;
   bb_tile_stretch left[1];
   uint32_t clean;
-  bool gave_up, idle = bb_bounds_idle(b, mask);
+  bool gave_up;
   places.stretch[0] = (bb_tile_stretch){from, bb_expr_make(home, BB_X_ADD, from, past, NULL)};
   over.loop = &places;
   over.masks = 1;
@@ -26,9 +27,48 @@ static bool end_of(bb_bounds *b, const bb_mask *mask, bb_tile_index *end) {
   bb_asking *a = bb_asking_begin(&over, false);
   if (!idle || !bb_asking_mask(a, &over.mask[0]) ||
       bb_asking_stretches(a, &over, &idle, 1, left, &clean, &gave_up) != 1 || left[0].from != from)
+    return NULL;
+  return left[0].to;
+}
+
+static int64_t greater(int64_t x, int64_t y) {
+  return x > y ? x : y;
+}
+
+/* The least and the most that an index grows by where a variable grows by 1; false: unknown. */
+static bool grows(bb_tile_index index, uint32_t variable, int64_t by[2]) {
+  int64_t x[2] = {0}, y[2] = {0};
+  by[0] = by[1] = 0;
+  if (index->op == BB_X_ARG) by[0] = by[1] = index->index == variable;
+  if (!bb_expr_uses_arg(index, variable) || index->op == BB_X_ARG) return true;
+  if (bb_expr_op_arity(index->op) != 2 || !grows(index->a[0], variable, x) ||
+      !grows(index->a[1], variable, y))
     return false;
-  *end = *end ? bb_expr_make(home, BB_X_MIN, *end, left[0].to, NULL) : left[0].to;
-  return true;
+  switch (index->op) {
+  case BB_X_ADD: by[0] = x[0] + y[0], by[1] = x[1] + y[1]; return true;
+  case BB_X_SUB: by[0] = x[0] - y[1], by[1] = x[1] - y[0]; return true;
+  case BB_X_MIN:
+  case BB_X_MAX: by[0] = -greater(-x[0], -y[0]), by[1] = greater(x[1], y[1]); return true;
+  default: return false;
+  }
+}
+
+/* Where they end in the first of the rows, if in each row there is one more at most, and not as many in all; NULL: unknown. */
+static bb_tile_index reach_of(const bb_bounds *b, const bb_mask *mask) {
+  bb_program *home = b->p->home;
+  uint32_t row = b->p->variables + 1;
+  int64_t by[2];
+  bb_mask of_row = *mask;
+  if (!mask->at[0]) return NULL;
+  of_row.at[0] = bb_expr_make(home, BB_X_ADD, mask->at[0], bb_expr_arg(home, BB_I64, row), NULL);
+  of_row.rows = 1;
+  bb_tile_index end = end_of(b, &of_row, true);
+  if (!end || !grows(end, row, by) || by[1] != 1) return NULL;
+  return bb_tile_index_replace(b->p, end, row, bb_expr_const(home, BB_I64, 0));
+}
+
+static bb_tile_index lesser(const bb_bounds *b, bb_tile_index x, bb_tile_index y) {
+  return !x ? y : !y ? x : bb_expr_make(b->p->home, BB_X_MIN, x, y, NULL);
 }
 
 static bool note_ends(bb_bounds *b, const bb_tile_stmt *s, bb_tile_ends *ends) {
@@ -37,11 +77,16 @@ static bool note_ends(bb_bounds *b, const bb_tile_stmt *s, bb_tile_ends *ends) {
   for (uint32_t k = 0; k < count; k++) {
     if (node[k]->op != BB_X_SELECT || !node[k]->a[0]->coord) continue;
     const bb_mask *mask = bb_bounds_find(b, s, node[k]->a[0]);
-    bool same = ends->tile == BB_NONE || ends->start == s->at[1];
+    bool same = ends->tile == BB_NONE || ends->at[1] == s->at[1];
     if (!mask) continue; /* what else is asked does not bring back what this one leaves out */
-    if (!same || !s->at[1] || !end_of(b, mask, &ends->end)) return false;
+    bb_tile_index end = same && s->at[1] ? end_of(b, mask, bb_bounds_idle(b, mask)) : NULL;
+    if (!end) return false;
+    if (ends->at[0] != s->at[0]) ends->reach = NULL; /* of other rows */
     ends->tile = s->result;
-    ends->start = s->at[1];
+    ends->at[0] = s->at[0];
+    ends->at[1] = s->at[1];
+    ends->end = lesser(b, ends->end, end);
+    ends->reach = lesser(b, ends->reach, reach_of(b, mask));
   }
   return true;
 }

@@ -108,7 +108,11 @@ void bb_c_dot(bb_c *c, const bb_tile_stmt *s, bool fresh) {
     make_room(c, EDGE);
     return;
   }
-  if (bb_c_is_ahead(c, d.left) || bb_c_is_ahead(c, d.right))
+  const char *reach = tiles || !real || c->tile[d.right].narrow ? NULL : bb_c_reach(c, s);
+  if (reach)
+    bb_c_line(c, "bb_dot_rising_%s(%s, %s, t%u, %s, %s, %s, %s);", suffix, d.result, d.with,
+              d.right, d.across[1], d.along[1], end, reach);
+  else if (bb_c_is_ahead(c, d.left) || bb_c_is_ahead(c, d.right))
     bb_c_line(c, "bb_tiles_with_%s(%s, %s, %s, t%u, %s, %s, %s, %s);", suffix, d.result, d.with,
               ahead(c, d.left), d.right, d.across[1], d.along[1], ahead(c, d.right), end);
   else
@@ -139,7 +143,9 @@ bool bb_c_may_be_beside(const bb_c *c, const bb_tile_stmt *s) {
 void bb_c_begin_beside(bb_c *c, const bb_tile_stmt *s, bool fresh, const char *units,
                        const char *followers) {
   const product d = product_of(c, s, fresh);
-  bb_c_line(c, "BB_BESIDE(%s, %s, t%u, %s, %s, %s, %s, %s, %s, panel, %s, %s)", d.result, d.with,
-            d.right, d.across[1], d.along[1], d.m, d.n, d.k, d.add, units, followers);
+  const char *reach = bb_c_reach(c, s);
+  bb_c_line(c, "BB_BESIDE(%s, %s, t%u, %s, %s, %s, %s, %s, %s, panel, %s, %s, %s)", d.result,
+            d.with, d.right, d.across[1], d.along[1], d.m, d.n, d.k, d.add, reach ? reach : d.k,
+            units, followers);
   make_room(c, (int64_t)d.most * PANELS + EDGE);
 }

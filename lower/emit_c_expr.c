@@ -194,7 +194,8 @@ static uint32_t number_of(const printer *p, const bb_expr *e) {
 }
 
 /* exp(f x - r), where r is the greatest f x of some: beside masks of -1e30 the part of a product that is rounded away is larger than
- * what an exp tells apart.  Multiplied and added in one instruction, f x would have it, and not r. */
+ * what an exp tells apart.  Multiplied and added in one instruction, f x would have it, and not r.  0 is added first, which is no less right in
+ * one instruction, and which compilers, for the sake of -0, do not leave out. */
 static void round_products(printer *p, const bb_expr *of_exp) {
   for (;;) {
     const uint32_t by = of_exp->op == BB_X_MUL && of_exp->a[0]->op == BB_X_CONST ? 1 : 0;
@@ -207,7 +208,8 @@ static void round_products(printer *p, const bb_expr *of_exp) {
 }
 
 static const char *product(const printer *p, const bb_expr *e) {
-  return p->rounded[number_of(p, e)] ? call(p, "product", e) : infix(p, "*", e);
+  const char *text = infix(p, "*", e);
+  return p->rounded[number_of(p, e)] ? bb_arena_printf(arena(p->c), "(%s + 0.0f)", text) : text;
 }
 
 static const char *truth(const printer *p, const bb_expr *e) {

@@ -228,15 +228,30 @@ void bb_c_settle_ends(bb_c *c) {
   if (!may) c->strips.ends.tile = BB_NONE;
 }
 
+/* How many columns of strips.ends.tile lie below a place, in the strip at hand or in the next one. */
+static const char *columns_below(bb_c *c, bb_tile_index place, bool next) {
+  const bb_tile_ends *e = &c->strips.ends;
+  return count_of(c, in_strip(c, e->at[1], next), in_strip(c, place, next),
+                  bb_c_axis_size(c->p, 2 * e->tile + 1));
+}
+
 const char *bb_c_begin_ends(bb_c *c, const bb_tile_body *body, uint32_t stretch) {
   const bb_tile_ends *e = &c->strips.ends;
   c->ends = hold_in(c, body, stretch);
   if (!c->ends) return NULL;
-  return count_of(c, e->start, e->end, bb_c_axis_size(c->p, 2 * e->tile + 1));
+  return columns_below(c, e->end, false);
 }
 
 const char *bb_c_next_end(bb_c *c) {
+  return columns_below(c, c->strips.ends.end, true);
+}
+
+const char *bb_c_reach(bb_c *c, const bb_tile_stmt *dot) {
   const bb_tile_ends *e = &c->strips.ends;
-  return count_of(c, in_strip(c, e->start, true), in_strip(c, e->end, true),
-                  bb_c_axis_size(c->p, 2 * e->tile + 1));
+  const bool turned = c->tile[dot->result].turned, deep_rows = dot->transposed[turned] != turned;
+  const uint32_t left = 2 * dot->operand[turned], row = left + deep_rows, deep = left + !deep_rows;
+  bool known = c->ends && e->reach && bb_c_axis_size(c->p, row) && bb_c_axis_size(c->p, deep);
+  if (!known || !ends(c, deep) || bb_c_axis(&c->axes, row) != bb_c_axis(&c->axes, 2 * e->tile))
+    return NULL;
+  return columns_below(c, e->reach, c->pair && dot->result >= c->twins);
 }

@@ -218,6 +218,9 @@ void bb_c_settle_ends(bb_c *c);
 const char *bb_c_begin_ends(bb_c *c, const bb_tile_body *body, uint32_t stretch);
 /* The same of the next strip, whose columns are `next`: of two at once. */
 const char *bb_c_next_end(bb_c *c);
+/* How many columns of a product's left operand (as the device library has them) its first row takes, in the strip at hand, each next
+ * row taking one more at most; NULL: all, up to the end. */
+const char *bb_c_reach(bb_c *c, const bb_tile_stmt *dot);
 
 /* Has it several rows and several columns?  Others lie the same way, turned or not. */
 static inline bool bb_c_may_turn(const bb_tile *tile) {

@@ -9,6 +9,9 @@
 
 #include "../../runtime/interp/interp.h"
 
+#include <float.h>
+#include <math.h>
+
 /* Elements of a result that is always folded; of one that is no weight, for masks and indices. */
 enum { SMALL = 4096, MASK = 1 << 20 };
 
@@ -51,6 +54,18 @@ static bool may_fold(const bb_array *array, const bb_array_node *node, const bb_
   return out->count <= (light ? MASK : SMALL);
 }
 
+/* Is it an exp that no float holds some of?  Such a one stays, for the repair of softmax to know it by. */
+static bool is_beyond(bb_arena *scratch, const bb_array_node *node, const bb_whole *out) {
+  bool exp = false, beyond = false;
+  uint32_t count = 0;
+  const bb_expr **part =
+      node->op == BB_A_ELEMENTWISE ? bb_expr_postorder(scratch, node->expr, &count) : NULL;
+  for (uint32_t i = 0; i < count; i++) exp |= part[i]->op == BB_X_EXP;
+  for (size_t i = 0; exp && !beyond && i < out->count; i++)
+    beyond = !(fabs(out->data[i]) >= FLT_MIN && fabs(out->data[i]) <= FLT_MAX);
+  return beyond;
+}
+
 static void fold(bb_array *array, bb_array_node *node) {
   bb_whole out;
   if (node->op == BB_A_MISC || node->removed || !bb_eval_shape(array, node->out[0], &out) ||
@@ -61,7 +76,7 @@ static void fold(bb_array *array, bb_array_node *node) {
   bool known = true;
   for (uint32_t k = 0; known && k < node->nin; k++)
     known = bb_eval_constant(array, node->in[k], scratch, &in[k]);
-  if (known && bb_eval_node(array, node, in, scratch, &out)) {
+  if (known && bb_eval_node(array, node, in, scratch, &out) && !is_beyond(scratch, node, &out)) {
     bb_array_value *v = &array->value[node->out[0]];
     size_t bytes = out.count * bb_dtype_bytes(v->dtype);
     void *data = bb_arena_alloc(array->program->arena, bytes);

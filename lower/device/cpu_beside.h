@@ -18,27 +18,37 @@ typedef float bb_beside_loose __attribute__((vector_size(64), aligned(4), may_al
 
 /* to[m][n] (+)= a b'.  `rows`: whether a group of rows is at hand, or what is left of the units alone. */
 typedef struct bb_beside {
-  float *all, *to, *edge;
+  float *result, *to, *edge;
   const float *a, *block, *lines, *panel;
   int64_t pitch, line, line_col, m, n, k; /* line, line_col: strides of a as they are given */
   int64_t a_row, a_col;                   /* in a group of its rows */
   int64_t each;                           /* groups of rows of a panel */
-  int64_t group, groups, turns;           /* of the product's groups of rows; of the one at hand */
+  int64_t group, groups;                  /* of the product's groups of rows */
+  int64_t reach;                          /* as bb_beside_of() has it */
+  int64_t depth, turns;                   /* of the group at hand: how much of k, and in turns */
   int64_t made;                           /* rows, of one panel */
   int64_t due; /* grows by `units` in each turn: one is due whenever it reaches the turns of all */
+  int64_t all; /* of the product's turns */
   int64_t unit, units, follower, followers; /* the next one, and how many there are */
   bool add, rows;
 } bb_beside;
 
-/* `panel` has room for b, packed, and for BB_BESIDE_ROWS rows of a panel behind so many as it may have.  Rows of a that are bundles are
- * shared out as cpu_product.h does, and so are others: fewer than nine that make no group leave that to it. */
+/* How much of k the next group of rows takes, in whole turns but for the last. */
+BB_INLINE int64_t bb_beside_depth(const bb_beside *d, int64_t group) {
+  const int64_t past = d->reach + (group % d->each + 1) * BB_BESIDE_ROWS - 1;
+  return bb_min(d->k, (bb_max(past, 0) + BB_BESIDE_TURN - 1) / BB_BESIDE_TURN * BB_BESIDE_TURN);
+}
+
+/* Row i of a takes what lies before place reach + i, or a little more: there are zeros behind.  `panel` has room for b, packed, and for BB_BESIDE_ROWS rows of a panel behind so many
+ * as it may have.  Rows of a that are bundles are shared out as cpu_product.h does, and so are others: fewer than nine that make no group
+ * leave that to it. */
 BB_INLINE bb_beside bb_beside_of(float *to, int64_t pitch, const float *a, int64_t a_row,
                                  int64_t a_col, const float *b, int64_t b_row, int64_t b_col,
                                  int64_t m, int64_t n, int64_t k, bool add, float *panel,
-                                 int64_t units, int64_t followers) {
+                                 int64_t reach, int64_t units, int64_t followers) {
   const bool packed = b_row == 1 && b_col == BB_BESIDE_WIDTH && n == BB_BESIDE_WIDTH;
   const int64_t rest = m % BB_BESIDE_ROWS, fewer = m > 0 && (rest == 1 || rest == 2);
-  bb_beside d = {.all = to,
+  bb_beside d = {.result = to,
                  .edge = panel + BB_BESIDE_PANELS * k * BB_BESIDE_WIDTH,
                  .lines = a,
                  .block = b,
@@ -50,6 +60,7 @@ BB_INLINE bb_beside bb_beside_of(float *to, int64_t pitch, const float *a, int64
                  .m = m,
                  .n = n,
                  .k = k,
+                 .reach = reach,
                  .units = units,
                  .followers = followers,
                  .add = add};
@@ -59,6 +70,7 @@ BB_INLINE bb_beside bb_beside_of(float *to, int64_t pitch, const float *a, int64
   }
   d.each = m >= BB_BESIDE_ROWS ? m / BB_BESIDE_ROWS - fewer : 0;
   d.groups = d.each * (n / BB_BESIDE_WIDTH);
+  for (int64_t i = 0; i < d.groups; i++) d.all += bb_beside_depth(&d, i) / BB_BESIDE_TURN;
   return d;
 }
 
@@ -66,10 +78,10 @@ BB_INLINE bb_beside bb_beside_of(float *to, int64_t pitch, const float *a, int64
 BB_INLINE void bb_beside_rest(const bb_beside *d) {
   const int64_t rows = d->each * BB_BESIDE_ROWS, cols = d->n / BB_BESIDE_WIDTH * BB_BESIDE_WIDTH;
   if (rows && cols < d->n)
-    bb_dot_panels_f32(d->all + cols, d->pitch, d->lines, d->line, d->line_col,
+    bb_dot_panels_f32(d->result + cols, d->pitch, d->lines, d->line, d->line_col,
                       d->block + cols * d->k, rows, d->n - cols, d->k, d->add, d->edge);
   if (rows < d->m)
-    bb_dot_panels_f32(d->all + rows * d->pitch, d->pitch, d->lines + rows * d->line, d->line,
+    bb_dot_panels_f32(d->result + rows * d->pitch, d->pitch, d->lines + rows * d->line, d->line,
                       d->line_col, d->block, d->m - rows, d->n, d->k, d->add, d->edge);
 }
 
@@ -79,10 +91,11 @@ BB_INLINE bool bb_beside_next(bb_beside *d) {
   if (d->rows) {
     const int64_t row = d->group % d->each * BB_BESIDE_ROWS;
     const int64_t col = d->group / d->each * BB_BESIDE_WIDTH;
-    d->to = d->all + row * d->pitch + col;
+    d->to = d->result + row * d->pitch + col;
     d->a = d->lines + row * d->line;
     d->panel = d->block + col * d->k;
-    d->turns = d->k / BB_BESIDE_TURN;
+    d->depth = bb_beside_depth(d, d->group);
+    d->turns = d->depth / BB_BESIDE_TURN;
     d->made = row;
   } else {
     const int64_t units = d->units - d->unit, followers = d->followers - d->follower;
@@ -95,10 +108,9 @@ BB_INLINE bool bb_beside_next(bb_beside *d) {
 
 /* Units are spread over the turns of all rows. */
 BB_INLINE bool bb_beside_is_due(bb_beside *d) {
-  const int64_t turns = d->groups * (d->k / BB_BESIDE_TURN);
   d->due += d->units;
-  if (d->unit >= d->units || (d->rows && d->due < turns)) return false;
-  d->due -= turns;
+  if (d->unit >= d->units || (d->rows && d->due < d->all)) return false;
+  d->due -= d->all;
   return true;
 }
 
@@ -175,7 +187,7 @@ BB_INLINE bool bb_beside_follows(const bb_beside *d, int64_t end) {
 #define BB_BESIDE_END                                                                              \
   }                                                                                                \
   if (!bb_d.rows) continue;                                                                        \
-  for (int64_t bb_rest = bb_d.k % BB_BESIDE_TURN; bb_rest > 0; bb_rest--) BB_BESIDE_STEP           \
+  for (int64_t bb_rest = bb_d.depth % BB_BESIDE_TURN; bb_rest > 0; bb_rest--) BB_BESIDE_STEP       \
   BB_BESIDE_STORES(0)                                                                              \
   BB_BESIDE_STORES(1)                                                                              \
   BB_BESIDE_STORES(2)                                                                              \

@@ -29,13 +29,6 @@ BB_INLINE float bb_exp_f32(float x) {
   return x < -104.0f ? 0.0f : p;
 }
 
-/* x y as a float, whatever is added to it: adding a 0 to its bits that compilers do not know of keeps them from making one instruction of
- * both, and no loop from vectors. */
-static int32_t bb_nothing __attribute__((used));
-BB_INLINE float bb_product_f32(float x, float y) {
-  return bb_float(bb_bits(x * y) + (uint32_t)bb_nothing);
-}
-
 /* e^x that is added to a number which is not so small, within 1 ulp where multiply-adds are fused: below e^-87 it is 0.  Twice the polynomial
  * by half of 2^n, which is one number up to n = 128; what is more is beyond 1.42 or infinite, and so is the product. */
 BB_INLINE float bb_exp_beside_f32(float x) {

@@ -522,6 +522,30 @@ void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row
   }
 }
 
+/* Two strips of rows at a time, which a panel stays in the first cache for; the last ones with what is left. */
+void BB_NAME(bb_dot_rising)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
+                            int64_t a_col, const BB_REAL *b, int64_t b_row, int64_t b_col,
+                            int64_t m, int64_t n, int64_t k, bool add, BB_REAL *panel,
+                            int64_t reach) {
+  enum { TURN = 4, PIECE = 2 * BB_ROWS };
+  const int64_t most = BB_NAME(BB_PANEL);
+  const bool packed = b_row == 1 && b_col == most && n == most;
+  if (m < 2 * PIECE || n > BB_PANELS * most) {
+    BB_NAME(bb_dot)(to, pitch, a, a_row, a_col, b, b_row, b_col, m, n, k, add, panel);
+    return;
+  }
+  if (!packed) BB_NAME(bb_pack_block)(panel, b, b_row, b_col, n, k);
+  for (int64_t j = 0; j < n; j += most)
+    for (int64_t i = 0, rows; i < m; i += rows) {
+      rows = m - i < 2 * PIECE ? m - i : PIECE;
+      const int64_t wide = bb_min(n - j, most), past = bb_max(0, reach + i + rows - 1);
+      BB_NAME(bb_dot_panel)
+      (to + i * pitch + j, pitch, a + i * a_row, a_row, a_col, (packed ? b : panel) + j * k,
+       BB_NAME(bb_width)(wide), rows, wide, bb_max(n, pitch) - j,
+       bb_min(k, (past + TURN - 1) / TURN * TURN), add, panel + BB_PANELS * k * most);
+    }
+}
+
 #undef BB_ROWS
 #undef BB_MOST_ROWS
 #undef BB_SPREAD_ROWS

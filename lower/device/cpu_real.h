@@ -248,6 +248,11 @@ BB_FUNCTION void BB_NAME(bb_prefix_before)(BB_REAL *to, int64_t pitch, const BB_
 BB_PRODUCTS_OF void BB_NAME(bb_dot)(BB_REAL *to, int64_t pitch, const BB_REAL *a, int64_t a_row,
                                     int64_t a_col, const BB_REAL *b, int64_t b_row, int64_t b_col,
                                     int64_t m, int64_t n, int64_t k, bool add, BB_REAL *panel);
+/* As bb_dot(), of which row i of a takes what lies before place reach + i, or a little more: there are zeros behind. */
+BB_PRODUCTS_OF void BB_NAME(bb_dot_rising)(BB_REAL *to, int64_t pitch, const BB_REAL *a,
+                                           int64_t a_row, int64_t a_col, const BB_REAL *b,
+                                           int64_t b_row, int64_t b_col, int64_t m, int64_t n,
+                                           int64_t k, bool add, BB_REAL *panel, int64_t reach);
 /* b: panels, one behind the other, as bb_pack_block() leaves them.  `edge`: BB_ROWS rows of one. */
 BB_PRODUCTS_OF void BB_NAME(bb_dot_panels)(BB_REAL *to, int64_t pitch, const BB_REAL *a,
                                            int64_t a_row, int64_t a_col, const BB_REAL *b,

@@ -83,10 +83,6 @@ BB_DEVICE float bb_float(uint32_t bits) {
 BB_DEVICE uint32_t bb_bits(float value) {
   return __float_as_uint(value);
 }
-/* As a float, whatever is added to it. */
-BB_DEVICE float bb_product_f32(float x, float y) {
-  return __fmul_rn(x, y);
-}
 
 BB_DEVICE float bb_from_f16(uint16_t bits) {
   float value;

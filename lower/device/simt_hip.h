@@ -99,12 +99,6 @@ BB_DEVICE float bb_float(uint32_t bits) {
 BB_DEVICE uint32_t bb_bits(float value) {
   return __builtin_bit_cast(uint32_t, value);
 }
-/* As a float, whatever is added to it. */
-BB_DEVICE float bb_product_f32(float x, float y) {
-  float product = x * y;
-  asm("" : "+v"(product));
-  return product;
-}
 
 BB_DEVICE float bb_from_f16(uint16_t bits) {
   return (float)__builtin_bit_cast(_Float16, bits);

@@ -174,7 +174,7 @@ const char *bb_cpu_identity(bb_context *ctx, bb_arena *arena) {
 static bool calls(const char *source, size_t i) {
   static const char *const name[] = {"bb_dot",          "bb_dot_panels", "bb_tiles",
                                      "bb_tiles_panels", "bb_tiles_with", "bb_tiles_ahead",
-                                     "bb_pack_block",   "bb_bundle"};
+                                     "bb_pack_block",   "bb_bundle",     "bb_dot_rising"};
   enum { NAMES = sizeof name / sizeof *name };
   char call[32];
   for (size_t k = 0; k < 3 && product[i].suffix[k]; k++)

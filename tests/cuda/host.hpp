@@ -95,11 +95,6 @@ BB_DEVICE uint32_t bb_bits(float value) {
   memcpy(&bits, &value, sizeof bits);
   return bits;
 }
-BB_DEVICE float bb_product_f32(float x, float y) {
-  float product = x * y;
-  asm("" : "+x"(product));
-  return product;
-}
 
 /* Of every lane what it gives to a product; of every warp both operands, put together by its first lane. */
 #if BB_LANES == 64

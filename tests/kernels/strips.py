@@ -31,6 +31,43 @@ def masks():
             "above": col >= row}
 
 
+STAIRS = """blockbuster 1
+program stairs
+input q : f32[{rows},{size}]
+input k : f32[{cols},{size}]
+input v : f32[{cols},64]
+scores = contract(q[m,d], k[n,d] -> [m,n])
+masked = elementwise select({mask}, scores*0.2, -inf)
+e = elementwise exp(masked)
+sum = reduce sum(e, axis=1, keep)
+p = elementwise e/sum
+output y = contract(p[m,n], v[n,l] -> [m,l])
+"""
+
+
+def stairs():
+    """Masks that end what a row takes, as conditions of its number r and a column's c; whether each next row is known to take one more at
+    most, so that a product takes groups of rows as deep as these."""
+    return {"c<=r": True, "c<=r+33": True, "c<=r-70|c<3": True, "c<=min(r,150)": True, "c<=r|c<90": True, "c<=r&c<200": True, "c<=max(r-40,30)": True,
+            "c<=r+r": False, "c<=r/2": False, "c<=r-r/64*32": False, "c<200": False, "c<=300-r": False}
+
+
+def check_stairs(program, folder, condition, rising, large, small):
+    row, col = np.arange(QUERIES)[:, None], np.arange(KEYS)[None, :]
+    mask = np.broadcast_to(eval(re.sub(r"[^&|]+", r"(\g<0>)", condition).replace("/", "//").replace("min", "np.minimum").replace("max", "np.maximum"), {"np": np, "r": row, "c": col}), (QUERIES, KEYS))
+    arrays = {n: RNG.normal(0, 3, s).astype(np.float32) for n, s in {"q": (QUERIES, SIZE), "k": (KEYS, SIZE), "v": (KEYS, 64)}.items()}
+    text = re.sub(r"\b[rc]\b", lambda at: f"coord(axis {'cr'.index(at.group())})", condition)
+    (folder / "m.bb").write_text(STAIRS.format(rows=QUERIES, cols=KEYS, size=SIZE, mask=text))
+    np.savez(folder / "m.npz", **arrays, y=expected(arrays, mask))
+    queries, keys = dims(program, folder / "m.bb")
+    problem = run([program, "compile", "-q", folder / "m.bb", "-o", folder / "c", "--machine", "cpu", "--block", f"{queries}={large},{keys}={small}"])
+    problem = problem or run([program, "run", "-q", folder / "c", "--inputs", folder / "m.npz", "--expect", folder / "m.npz"])
+    if problem:
+        return problem
+    source = (folder / "c" / "kernels.c").read_text()
+    return "" if ("bb_dot_rising" in source) == rising else "rows take as many columns as the last one" if rising else "rows that rise by more count as a staircase"
+
+
 def given_masks():
     """Masks that only a run tells: which of two arms is taken, and whether of each element or of each key."""
     document = np.sort(RNG.integers(0, 5, KEYS))
@@ -132,7 +169,14 @@ def main():
         if problem:
             failures += 1
             print(name, large, small, *wide, problem)
-    print(f"{len(cases)} models, {failures} failures")
+    steps = [(condition, rising, *blocks) for condition, rising in stairs().items() for blocks in ((128, 128), (256, 64))]
+    for step in steps:
+        with tempfile.TemporaryDirectory() as folder:
+            problem = check_stairs(program, pathlib.Path(folder), *step)
+        if problem:
+            failures += 1
+            print(*step, problem)
+    print(f"{len(cases) + len(steps)} models, {failures} failures")
     return 1 if failures else 0
 
 

@@ -64,6 +64,12 @@ def none_kept():
         case = graph_case(f"Hidden-all-{rows}-by-{low}", nodes, feeds, ["y"], {"kept": np.zeros((rows, 90), bool), "low": np.float32(low)}, by="runtime")
         case.safe = True
         yield case
+    feeds = {"q": rand(1, 1, 1, 64), "k": rand(1, 1, 1, 64), "v": rand(1, 1, 1, 72)}
+    nodes = [N("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2]), N("MatMul", ["q", "kt"], ["s0"]), N("Where", ["kept", "s0", "low"], ["s1"]),
+             N("Mul", ["s1", "scale"], ["s"]), N("Softmax", ["s"], ["p"]), N("MatMul", ["p", "v"], ["y"])]
+    case = graph_case("Hidden-all-of-one", nodes, feeds, ["y"], {"kept": np.zeros((1, 1), bool), "low": np.float32(-1e30), "scale": np.float32(0.4)}, by="runtime")
+    case.safe = True
+    yield case
 
 
 def cases():
