@@ -6,6 +6,8 @@
  */
 #include "repair.h"
 
+#include <math.h>
+
 enum { PAIRS = 16 };
 
 /* Whose rows an expression has: those of the elements, those of a product's other operand. */
@@ -210,6 +212,39 @@ static uint32_t axes_of_pairs(const lowering *l, const pairs *list) {
   return axes;
 }
 
+/* The leaf that an argument stands for, of a component's term or of a leaf's expression; NULL: a fold. */
+static const bb_repair_leaf *leaf_behind(const bb_repair *r, uint32_t arg, bool of_leaf) {
+  if (!of_leaf) return arg < r->product->own ? leaf_of(r, arg) : NULL;
+  return arg < BB_REPAIR_RESULTS ? NULL : &r->leaf[arg - BB_REPAIR_RESULTS];
+}
+
+/* Is what is narrowed for a product sure to fit the type, as it does in the program?  A norm's scale, which the algebra takes out, may be what
+ * brings a stream there.  Narrow values fit, and functions of them; and exps, which the repair of exps keeps within the type
+ * (scalar_fault.c). */
+static bool fits(const bb_repair *r, const bb_expr *expr, bool of_leaf, bb_dtype narrow) {
+  if (expr->op == BB_X_EXP) return true;
+  if (expr->op == BB_X_CONST) return fabs(expr->number) <= bb_dtype_largest(narrow);
+  if (expr->op == BB_X_ARG) {
+    const bb_repair_leaf *leaf = leaf_behind(r, expr->index, of_leaf);
+    if (!leaf || leaf->coord != BB_NONE || bb_dtype_has_range(narrow, leaf->item.dtype))
+      return true;
+    return leaf->expr && leaf->expr->op != BB_X_ARG && fits(r, leaf->expr, true, narrow);
+  }
+  for (uint32_t i = expr->op == BB_X_SELECT; i < bb_expr_op_arity(expr->op); i++)
+    if (!fits(r, expr->a[i], of_leaf, narrow)) return false;
+  return true;
+}
+
+static bool pairs_fit(const bb_repair *r, const pairs *list, bb_dtype narrow) {
+  for (uint32_t i = 0; i < list->count; i++) {
+    const pair *p = &list->pair[i];
+    if ((p->left && !fits(r, p->left, false, narrow)) ||
+        (p->right && !fits(r, p->right, false, narrow)))
+      return false;
+  }
+  return true;
+}
+
 static bool lowers(lowering *l, uint32_t j) {
   const bb_repair *r = l->r;
   const bb_component *c = &r->product->component[j];
@@ -232,6 +267,11 @@ static bool lowers(lowering *l, uint32_t j) {
     return !(l->rows[j] & OTHER);
   }
   if (!split(l, c->start, &list)) return false;
+  if (!pairs_fit(r, &list, f->factor))
+    return bb_repair_refuse(l->r,
+                            bb_arena_printf(r->program->arena,
+                                            "terms of the component %s may be beyond what %s holds",
+                                            c->name, bb_dtype_name(f->factor)));
   l->axes[j] = axes_of_pairs(l, &list);
   return true;
 }

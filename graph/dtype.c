@@ -39,6 +39,11 @@ double bb_dtype_largest(bb_dtype dtype) {
   }
 }
 
+bool bb_dtype_has_range(bb_dtype dtype, bb_dtype of) {
+  if (!bb_dtype_is_float(of)) return bb_dtype_bytes(of) == 1 || bb_dtype_largest(dtype) > 0x1p64;
+  return bb_dtype_largest(dtype) >= bb_dtype_largest(of) / 2;
+}
+
 double bb_dtype_wrap(bb_dtype dtype, double value) {
   if (isnan(value)) return 0;
   value = value < -0x1p63                ? -0x1p63

@@ -28,6 +28,8 @@ uint32_t bb_dtype_bytes(bb_dtype dtype);
 bool bb_dtype_is_float(bb_dtype dtype);
 /* The largest number of a float type. */
 double bb_dtype_largest(bb_dtype dtype);
+/* Has a float type the exponents of all numbers of another type, so that they lose nothing but digits? */
+bool bb_dtype_has_range(bb_dtype dtype, bb_dtype of);
 /* Held by arrays alone: such elements are moved, chosen and cast, and computed with as wider
  * ones. */
 bool bb_dtype_is_stored(bb_dtype dtype);

@@ -16,17 +16,23 @@
  * Conditions:
  * - the scaled value has no other use;
  * - all that uses the narrowed value is products, or scales and shifts on the way to such;
+ * - the narrow type holds all that I1 may be: it has the wide one's exponents, or I1 has come from it, but for shifts, or is
+ *   exps, which the repair keeps within it (fuse/scalar_fault.c);
  * - rows are shifted only if I1 has come from the narrow type: then narrowing it again loses nothing, and otherwise
  *   digits that the shift would have left.
  *
  * Widens: I1 is rounded where c I1 was, which is not any more.  Lowers: narrowing casts behind scales and shifts.
- * Near misses: a cast to float32; a cast whose result is an output; rows of float32 that are shifted.
+ * Near misses: a cast to float32; a cast whose result is an output; rows of float32 that are shifted; a stream of float32 that a norm brings
+ * into float16.
  */
 #include "nest.h"
 
+#include <math.h>
+
 enum {
   ROWS = 1 << BB_OP_ROW_SCALE | 1 << BB_OP_ROW_SHIFT,
-  COLS = 1 << BB_OP_COL_SCALE | 1 << BB_OP_COL_SHIFT
+  COLS = 1 << BB_OP_COL_SCALE | 1 << BB_OP_COL_SHIFT,
+  SHIFTS = 1 << BB_OP_ROW_SHIFT | 1 << BB_OP_COL_SHIFT
 };
 
 typedef struct narrowing {
@@ -74,6 +80,39 @@ static bool feeds_products(const bb_graph *graph, bb_value value, uint32_t depth
   return true;
 }
 
+/* Is it at most 1 where its arguments are anything, or what the repair leaves of larger exps? */
+static bool is_exp(const bb_expr *expr) {
+  switch (expr->op) {
+  case BB_X_EXP: return true;
+  case BB_X_CONST: return fabs(expr->number) <= 1;
+  case BB_X_SELECT: return is_exp(expr->a[1]) && is_exp(expr->a[2]);
+  default: return false;
+  }
+}
+
+/* Are the elements of a value what an elementwise op makes of exps, in this level? */
+static bool holds_exps(const bb_graph *graph, bb_value value) {
+  const bb_node *node = bb_node_get(graph, value.node);
+  while (node->kind == BB_NODE_MAP && node->out[value.port].mode == BB_OUT_COLLECT) {
+    graph = node->inner;
+    value = bb_src(graph, graph->output[value.port], 0);
+    node = bb_node_get(graph, value.node);
+  }
+  return node->kind == BB_NODE_FUNC && node->op == BB_OP_ELEMENTWISE && is_exp(node->expr);
+}
+
+/* Has it come from a narrow type, but for shifts?  By a mean or a maximum of such values: the difference fits where they do, and its digits
+ * are theirs. */
+static bool was_narrow(const bb_graph *graph, bb_value value, bb_dtype narrow) {
+  bb_loops nest;
+  const char *why;
+  bb_op op = bb_loops_op(graph, value.node);
+  if (read_cast(graph, value.node, false, &nest)) return nest.expr->a[0]->dtype == narrow;
+  return op != BB_OP_COUNT && SHIFTS >> op & 1 &&
+         bb_loops_read(graph, value.node, op, &nest, &why) &&
+         was_narrow(graph, nest.operand[0].value, narrow);
+}
+
 static bool read(bb_match *match, narrowing *found) {
   const bb_graph *graph = match->scope->graph;
   if (!read_cast(graph, match->anchor, true, &found->cast))
@@ -101,6 +140,10 @@ static bool read(bb_match *match, narrowing *found) {
     return bb_miss(match, "rows are shifted that have more digits");
   if (!feeds_products(graph, found->cast.result, BB_LOOPS_DEPTH))
     return bb_miss(match, "the narrowed value is used by other than products");
+  bb_value of = scale->operand[0].value;
+  if (!bb_dtype_has_range(narrow, found->cast.expr->a[0]->dtype) &&
+      !was_narrow(graph, of, narrow) && !holds_exps(graph, of))
+    return bb_miss(match, "what is scaled may be beyond what the narrow type holds");
   return true;
 }
 

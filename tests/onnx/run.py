@@ -37,6 +37,7 @@ import cases_reduce
 import cases_region
 import cases_signal
 import cases_special
+import cases_stream
 import cases_strips
 import cases_table
 import cases_together
@@ -90,7 +91,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    every = [c for m in (cases_elementwise, cases_extent, cases_image, cases_loop, cases_narrow, cases_older, cases_recurrent, cases_reduce, cases_product, cases_signal, cases_special, cases_table, cases_view, cases_found, cases_region, cases_window, cases_pick, cases_together, cases_strips, cases_exps) for c in m.cases()]
+    every = [c for m in (cases_elementwise, cases_extent, cases_image, cases_loop, cases_narrow, cases_older, cases_recurrent, cases_reduce, cases_product, cases_signal, cases_special, cases_table, cases_view, cases_found, cases_region, cases_window, cases_pick, cases_together, cases_strips, cases_exps, cases_stream) for c in m.cases()]
     names = [c.name for c in every]
     assert len(names) == len(set(names)), "two cases have one name"
     failures = tried = 0

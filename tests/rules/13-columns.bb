@@ -9,21 +9,21 @@ dim K = 6
 dim N = 5
 input X : f32[7,6] dims [M,K]
 input S : f32[6] dims [K]
-input C : f16[7] dims [M]
-input W : f16[5,6] dims [N,K]
-output Z : f16[7,5] dims [M,N]
+input C : bf16[7] dims [M]
+input W : bf16[5,6] dims [N,K]
+output Z : bf16[7,5] dims [M,N]
 root {
   %X = input X[M,K] : [M][K]f32(M,K)
   %S = input S[K] : [K]f32(_,K)
-  %C = input C[M] : [M]f16(M,_)
-  %W = input W[N,K] : [N][K]f16(N,K)
+  %C = input C[M] : [M]bf16(M,_)
+  %W = input W[N,K] : [N][K]bf16(N,K)
   %1 = map M (%x = %X[0], %s = %S, %c = %C[0], %w = %W) {
       %20 = map K (%22 = %x[0], %23 = %s[0]) {
         %24 = col_shift(%22, %23)
         yield %24
       }
       %26 = map K (%27 = %20[0]) {
-        %28 = elementwise f16(%27)
+        %28 = elementwise bf16(%27)
         yield %28
       }
       %40 = map K (%41 = %26[0], %42 = %c) {

@@ -7,14 +7,14 @@ stage block
 dim M = 7
 dim K = 6
 dim N = 5
-input X : bf16[7,6] dims [M,K]
+input X : f16[7,6] dims [M,K]
 input C : f32[7] dims [M]
-input W : f16[5,6] dims [N,K]
-output Z : f16[7,5] dims [M,N]
+input W : bf16[5,6] dims [N,K]
+output Z : bf16[7,5] dims [M,N]
 root {
-  %X = input X[M,K] : [M][K]bf16(M,K)
+  %X = input X[M,K] : [M][K]f16(M,K)
   %C = input C[M] : [M]f32(M,_)
-  %W = input W[N,K] : [N][K]f16(N,K)
+  %W = input W[N,K] : [N][K]bf16(N,K)
   %1 = map M (%x = %X[0], %c = %C[0], %w = %W) {
       %10 = map K (%11 = %x[0]) {
         %12 = elementwise f32(%11)
@@ -25,7 +25,7 @@ root {
         yield %24
       }
       %26 = map K (%27 = %20[0]) {
-        %28 = elementwise f16(%27)
+        %28 = elementwise bf16(%27)
         yield %28
       }
       %30 = map N (%31 = %26, %32 = %w[0]) {

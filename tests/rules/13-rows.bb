@@ -1,4 +1,4 @@
-# Rows of float32 are scaled and narrowed for a product: they are narrowed first, by as wide a scale.
+# Rows of float32 are scaled and narrowed to bfloat16, which has the exponents, for a product: they are narrowed first, by as wide a scale.
 #! rule 13
 #! fires
 blockbuster 1
@@ -9,19 +9,19 @@ dim K = 6
 dim N = 5
 input X : f32[7,6] dims [M,K]
 input C : f32[7] dims [M]
-input W : f16[5,6] dims [N,K]
-output Z : f16[7,5] dims [M,N]
+input W : bf16[5,6] dims [N,K]
+output Z : bf16[7,5] dims [M,N]
 root {
   %X = input X[M,K] : [M][K]f32(M,K)
   %C = input C[M] : [M]f32(M,_)
-  %W = input W[N,K] : [N][K]f16(N,K)
+  %W = input W[N,K] : [N][K]bf16(N,K)
   %1 = map M (%x = %X[0], %c = %C[0], %w = %W) {
       %20 = map K (%22 = %x[0], %23 = %c) {
         %24 = row_scale(%22, %23)
         yield %24
       }
       %26 = map K (%27 = %20[0]) {
-        %28 = elementwise f16(%27)
+        %28 = elementwise bf16(%27)
         yield %28
       }
       %30 = map N (%31 = %26, %32 = %w[0]) {
