@@ -27,6 +27,16 @@ static bool is_stored(uint32_t view, const bb_tile_body *body) {
   return false;
 }
 
+static bool is_loaded(uint32_t view, const bb_tile_body *body) {
+  for (uint32_t i = 0; i < body->count; i++) {
+    const bb_tile_stmt *s = body->stmt[i];
+    if ((s->kind == BB_TILE_LOAD && s->view == view) || is_loaded(view, &s->body) ||
+        (s->loop && is_loaded(view, &s->loop->body)))
+      return true;
+  }
+  return false;
+}
+
 static bool is_argument(const bb_cuda *e, uint32_t view) {
   return is_pointed_at(e, view, &e->p->body) || (e->marks && e->serial->marks == view);
 }
@@ -330,6 +340,10 @@ static void emit(bb_cuda *e, bb_buffer *launch, bb_sm90_launch *plan) {
     if (program->view[i].scratch && is_argument(e, i) &&
         (is_stored(i, &own.body) || !is_stored(i, &program->body)))
       bb_cuda_refuse(e, NULL, "scratch memory, but what nests before it leave there");
+  /* Threads read what was there when the launch began, and do so as early as they can. */
+  for (uint32_t i = 0; i < program->views; i++)
+    if (is_stored(i, &own.body) && is_loaded(i, &own.body))
+      bb_cuda_refuse(e, NULL, "an array that it writes, and reads again");
   if (e->cluster && e->grids && e->grid[0]->persistent)
     bb_cuda_refuse(e, NULL, "a cluster that is persistent");
   if (e->p->turns && e->groups != 2) bb_cuda_refuse(e, NULL, "turns of other than two groups");

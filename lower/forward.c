@@ -8,6 +8,9 @@
  * lists, and memory is a detour.  Both statements take the same block, and between them nothing writes the tile or the
  * list.  Beyond the list's extent a load has its filling, and a tile what it has: only blocks that are known to lie
  * inside are forwarded.  A tile belongs to one task: outside all loops, and into a parallel one, memory is no detour.
+ *
+ * Threads of a GPU do not see what others wrote before a launch ends, so that for these a kernel's results are forwarded, too, all of them:
+ * beyond an extent the filling is chosen.
  */
 #include "forward.h"
 
@@ -22,16 +25,42 @@ static bool same_block(const bb_tile_program *p, const bb_tile_stmt *a, const bb
   return true;
 }
 
-/* Does a block lie inside of its list, whatever the extents are?  A single index does: no loop runs beyond. */
+/* Does a block lie inside of its list along an axis, whatever the extents are?  A single index does: no loop runs beyond. */
+static bool is_within(const bb_tile_program *p, const bb_tile_stmt *s, uint32_t axis) {
+  const bb_expr *start = s->range[axis].start, *extent = p->view[s->view].extent[axis];
+  return !s->range[axis].size || (start->op == BB_X_CONST && extent->op == BB_X_CONST &&
+                                  start->number + s->range[axis].size <= extent->number);
+}
+
 static bool is_inside(const bb_tile_program *p, const bb_tile_stmt *s) {
-  const bb_tile_view *view = &p->view[s->view];
-  for (uint32_t i = 0; i < view->rank; i++) {
-    const bb_expr *start = s->range[i].start, *extent = view->extent[i];
-    if (s->range[i].size && (start->op != BB_X_CONST || extent->op != BB_X_CONST ||
-                             start->number + s->range[i].size > extent->number))
-      return false;
-  }
+  for (uint32_t i = 0; i < p->view[s->view].rank; i++)
+    if (!is_within(p, s, i)) return false;
   return true;
+}
+
+static const bb_expr *in_map(void *user, const bb_expr *leaf) {
+  return leaf->op == BB_X_ARG ? bb_expr_arg(user, BB_I64, BB_TILE_VARIABLE + leaf->index) : leaf;
+}
+
+/* The loaded block of a tile: the tile where the list is, and the filling beyond. */
+static bb_tile_stmt *copy_of(bb_tile_program *p, const bb_tile_stmt *load, uint32_t tile) {
+  bb_program *home = p->home;
+  bb_dtype dtype = p->tile[tile].dtype;
+  bb_tile_stmt *copy = bb_tile_stmt_new(p, BB_TILE_MAP);
+  copy->result = load->result;
+  copy->operands = 1;
+  copy->operand[0] = tile;
+  copy->expr = bb_expr_arg(home, dtype, 0);
+  for (uint32_t i = 0; i < p->view[load->view].rank; i++) {
+    const bb_tile_range *r = &load->range[i];
+    if (is_within(p, load, i)) continue;
+    const bb_expr *end = bb_expr_map_leaves(home, p->view[load->view].extent[i], in_map, home);
+    const bb_expr *at = bb_expr_coord(home, r->axis == BB_AXIS_ROW ? BB_COORD_ROW : BB_COORD_COL);
+    copy->at[r->axis == BB_AXIS_ROW ? 0 : 1] = r->start;
+    copy->expr = bb_expr_make(home, BB_X_SELECT, bb_expr_make(home, BB_X_LT, at, end, NULL),
+                              copy->expr, bb_expr_const(home, dtype, load->pad));
+  }
+  return copy;
 }
 
 static bool stores(const bb_tile_body *body, uint32_t view) {
@@ -46,17 +75,13 @@ static bool stores(const bb_tile_body *body, uint32_t view) {
 /* The load at a place gives the tile that was stored: one of them serves for both where neither changes. */
 static void replace(bb_tile_program *p, bb_tile_body *body, uint32_t at, uint32_t tile) {
   uint32_t loaded = body->stmt[at]->result;
-  if (bb_tile_writers(&p->body, tile) == 1 && bb_tile_writers(&p->body, loaded) == 1) {
+  if (is_inside(p, body->stmt[at]) && bb_tile_writers(&p->body, tile) == 1 &&
+      bb_tile_writers(&p->body, loaded) == 1) {
     bb_tile_remove(body, at);
     bb_tile_rename(&p->body, loaded, tile);
     return;
   }
-  bb_tile_stmt *copy = bb_tile_stmt_new(p, BB_TILE_MAP);
-  copy->result = loaded;
-  copy->operands = 1;
-  copy->operand[0] = tile;
-  copy->expr = bb_expr_arg(p->home, p->tile[tile].dtype, 0);
-  body->stmt[at] = copy;
+  body->stmt[at] = copy_of(p, body->stmt[at], tile);
 }
 
 /* In the statements of a body from `at` on. */
@@ -76,14 +101,14 @@ static void forward(bb_tile_program *p, const bb_tile_stmt *stored, bb_tile_body
   }
 }
 
-static void forward_all(bb_tile_program *p, bb_tile_body *body, bool within) {
+static void forward_all(bb_tile_program *p, bb_tile_body *body, bool within, bool results) {
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
-    if (within && s->kind == BB_TILE_STORE && p->view[s->view].scratch &&
-        p->tile[s->operand[0]].dtype == p->view[s->view].dtype && is_inside(p, s))
+    bool is = s->kind == BB_TILE_STORE && p->tile[s->operand[0]].dtype == p->view[s->view].dtype;
+    if (is && within && (p->view[s->view].scratch ? is_inside(p, s) : results))
       forward(p, s, body, i + 1);
-    forward_all(p, &body->stmt[i]->body, within);
-    if (s->loop) forward_all(p, &s->loop->body, true);
+    forward_all(p, &body->stmt[i]->body, within, results);
+    if (s->loop) forward_all(p, &s->loop->body, true, results);
   }
 }
 
@@ -128,7 +153,7 @@ static void drop_unread(bb_tile_program *p, uint32_t *now) {
   p->views = kept;
 }
 
-void bb_tile_forward(bb_tile_program *program, uint32_t *now) {
-  forward_all(program, &program->body, false);
+void bb_tile_forward(bb_tile_program *program, bool results, uint32_t *now) {
+  forward_all(program, &program->body, false, results);
   drop_unread(program, now);
 }

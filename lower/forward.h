@@ -4,8 +4,8 @@
 
 #include "tile.h"
 
-/* In place.  Drops lists of scratch memory that nobody reads then; now, room for a number for each view: what
+/* In place.  results: what is read again of these, too.  Drops lists of scratch memory that nobody reads then; now, room for a number for each view: what
  * it is from now on, BB_NONE where it is dropped. */
-void bb_tile_forward(bb_tile_program *program, uint32_t *now);
+void bb_tile_forward(bb_tile_program *program, bool results, uint32_t *now);
 
 #endif

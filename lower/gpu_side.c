@@ -200,6 +200,28 @@ void bb_gpu_turn_results(bb_parts *q) {
 
 /* --- */
 
+static bool is_between(const bb_tile_body *core, uint32_t from, uint32_t to, uint32_t tile) {
+  for (uint32_t i = from; i < to; i++)
+    if (bb_tile_reads(core->stmt[i], tile) || bb_tile_writes(core->stmt[i], tile)) return true;
+  return false;
+}
+
+/* What stands before the loop, and only what follows it reads, follows it, too. */
+void bb_parts_pass(bb_gpu *g, bb_tile_body *core, uint32_t *loop) {
+  for (uint32_t i = *loop; i-- > 0;) {
+    bb_tile_stmt *s = core->stmt[i];
+    bb_tile_body *body = &core->stmt[*loop]->loop->body;
+    if ((s->kind != BB_TILE_LOAD && s->kind != BB_TILE_MAP) || bb_tile_readers(body, s->result) ||
+        bb_tile_writers(body, s->result) || is_between(core, i + 1, *loop, s->result))
+      continue;
+    bool changes = false;
+    for (uint32_t k = 0; k < s->operands; k++) changes |= bb_tile_writers(body, s->operand[k]) > 0;
+    if (changes) continue;
+    bb_tile_remove(core, i);
+    bb_tile_insert(g->p, core, (*loop)--, s);
+  }
+}
+
 void bb_gpu_side(bb_gpu *g) {
   bb_parts q = {.g = g, .core = &g->p->body};
   while (q.core->count == 1 && q.core->stmt[0]->loop && q.core->stmt[0]->loop->parallel)
@@ -207,6 +229,7 @@ void bb_gpu_side(bb_gpu *g) {
   while (q.loop < q.core->count && !q.core->stmt[q.loop]->loop) q.loop++;
   if (q.loop == q.core->count || q.core->stmt[q.loop]->loop->stretches != 1)
     bb_gpu_refuse(g, "results on their side without a plain loop");
+  bb_parts_pass(g, q.core, &q.loop);
   bb_gpu_orient(g);
   bb_gpu_hoist(g, q.core, &q.loop);
   const bb_tile_body *body = &q.core->stmt[q.loop]->loop->body;

@@ -428,7 +428,7 @@ static void lower_root(bb_build *b) {
 /* What is stored and loaded again in one iteration stays in its tile; views are arguments. */
 static void forward(bb_build *b) {
   uint32_t views = b->tile->views, *now = BB_NEW(b->arena, uint32_t, views + 1);
-  bb_tile_forward(b->tile, now);
+  bb_tile_forward(b->tile, b->sites.options && b->sites.options->raw, now);
   for (uint32_t v = 0; v < views; v++)
     if (now[v] != BB_NONE) b->argument[now[v]] = b->argument[v];
 }

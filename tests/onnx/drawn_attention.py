@@ -1,26 +1,21 @@
 """Random attention: lengths around blocks, masks in the forms that exporters write, scores scaled before or behind them, softmax as one operator or
-spelled out, in single precision or halves; checked against numpy in double precision, and by 1 and 2 threads for the same bits.
+spelled out, in single precision or halves; checked against numpy in double precision.
 
-usage: drawn_attention.py [--keep FOLDER] [--device NAME] [--halves] PROGRAM FIRST COUNT [OPTION...]
-A model that differs, is refused or breaks the program is kept, if a folder is given.  OPTIONs are handed on to `blockbuster run`.
+usage: drawn_attention.py as drawn_run.py says
 """
 
-import argparse
-import pathlib
 import random
-import subprocess
 import sys
-import tempfile
 
 SKIP = 77
 try:
     import numpy as np
-    import onnx
     from onnx import TensorProto, helper
 except ImportError as error:
     print(error)
     sys.exit(SKIP)
 
+import drawn_run
 from case import model_of, value_info
 
 OPSET = 18
@@ -200,67 +195,5 @@ class Attention:
             self.errors[name] = size * (4e-3 + largest / 2048 if self.half else 2e-6 * (4 + largest / 4))
 
 
-def run(program, path, data, out, options):
-    command = [program, "run", str(path), "--kernels", "--inputs", str(data), "-o", str(out), *options]
-    try:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    except subprocess.TimeoutExpired:
-        return "over 300 s", {}
-    if ran.returncode:
-        return f"exit {ran.returncode}: {(ran.stderr or ran.stdout).strip()[-300:]}", {}
-    with np.load(out) as given:
-        return "", {n: given[n] for n in given.files}
-
-
-def check(program, seed, folder, options):
-    drawn = Attention(seed, options.halves)
-    path, data = folder / f"{seed}.onnx", folder / f"{seed}.npz"
-    onnx.save(drawn.model, path)
-    np.savez(data, **drawn.feeds)
-    problem, before = "", None
-    for threads in ("1", "2"):
-        problem, got = run(program, path, data, folder / "got.npz", ["--device", options.device, "--threads", threads, *options.option])
-        for name, want in drawn.answers.items():
-            if problem:
-                break
-            error = np.abs(np.where(np.isfinite(want), got[name] - want, 0)).max(initial=0)
-            if not (np.isfinite(got[name]) == np.isfinite(want)).all() or not error <= drawn.errors[name]:
-                problem = f"{name} is wrong by {error:.3g}, may be by {drawn.errors[name]:.3g}, and {(~np.isfinite(got[name])).sum()} are no numbers"
-            if before and got[name].tobytes() != before[name].tobytes():
-                problem = f"{name}: threads differ"
-        before = got
-        if problem:
-            break
-    if problem and options.keep:
-        for file in (path, data):
-            (options.keep / file.name).write_bytes(file.read_bytes())
-    path.unlink()
-    data.unlink()
-    return problem
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--keep", type=pathlib.Path)
-    parser.add_argument("--device", default="cpu", help="what runs the kernels")
-    parser.add_argument("--halves", action="store_true", help="none of single precision")
-    parser.add_argument("program")
-    parser.add_argument("first", type=int)
-    parser.add_argument("count", type=int)
-    parser.add_argument("option", nargs="*")
-    options = parser.parse_args()
-    if options.keep:
-        options.keep.mkdir(parents=True, exist_ok=True)
-    failures = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in range(options.first, options.first + options.count):
-            problem = check(options.program, seed, pathlib.Path(folder), options)
-            failures += bool(problem)
-            if problem:
-                print(f"seed {seed}: {problem}", flush=True)
-    print(f"{options.count} models, {failures} not right")
-    return 1 if failures else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(drawn_run.main(Attention))
