@@ -136,7 +136,7 @@ class Layers:
 
     def mean(self, v):
         op = self.node("ReduceMean", [v, self.axis()], keepdims=1)
-        return self.made(op, v.array.mean(-1, keepdims=True), v.kind, v.off)
+        return self.made(op, v.array.mean(-1, keepdims=True), v.kind, v.off + DIGIT[v.kind] * v.most)
 
     def root_of(self, squares, least):
         """1 / sqrt(mean of squares + least), and how it is applied to a value: as a factor, or a divisor."""
