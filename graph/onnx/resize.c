@@ -71,7 +71,7 @@ static double place_of(const bb_resizing *r, const axis *a, double o) {
     return first + (length == 1 ? part / 2 : o * part / (length - 1));
   }
   case BB_PYTORCH_HALF_PIXEL:
-    if (length == 1) return 0;
+    if (a->to == 1) return 0; /* of the result, as runtimes have it; 1.5 by scales is 1 */
     break;
   case BB_HALF_PIXEL_SYMMETRIC:
     return from / 2 * (1 - (double)a->to / length) + (o + 0.5) / a->scale - 0.5;
