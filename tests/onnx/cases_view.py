@@ -84,7 +84,7 @@ def resizing():
                  coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=9.0)
     yield single("Resize-narrow", "Resize", [np.arange(48, dtype=np.uint8).reshape(1, 2, 4, 6), None, None, ints(1, 2, 7, 3)], mode="nearest")
     # 1.5 elements, of which there is one: where the first stands, as runtimes have it, and not where ONNX's reference does
-    yield single("Resize-to-one", "Resize", [np.arange(27, dtype=np.float32).reshape(1, 3, 3, 3) ** 2, None, K(np.float32([1, 1, 2, 0.5]))], mode="linear",
+    yield single("Resize-to-one-by-a-scale", "Resize", [np.arange(27, dtype=np.float32).reshape(1, 3, 3, 3) ** 2, None, K(np.float32([1, 1, 2, 0.5]))], mode="linear",
                  coordinate_transformation_mode="pytorch_half_pixel", by="runtime")
     yield single("Resize-long", "Resize", [rand(1, 2, 3, 150), None, None, ints(1, 2, 3, 401)], mode="linear")
     yield graph_case("Resize-between", [N("Mul", ["x", "x"], ["a"]), N("Resize", ["a", "", "s"], ["b"], mode="linear"), N("Relu", ["b"], ["y"])],
