@@ -196,7 +196,9 @@ static void find_more(lanes *l) {
       l->reads[s->operand[0]]++;
       l->store = s;
     } else {
-      fits &= s->kind == BB_TILE_MAP && (l->made[s->result] || !l->reads[s->result]);
+      fits &= s->kind == BB_TILE_MAP;
+      if (fits && !l->made[s->result]) /* what it was before lies in memory */
+        fits = !l->reads[s->result] && !bb_tile_reads(s, s->result);
       for (uint32_t k = 0; fits && k < s->operands; k++) fits = lies_alike(l, s->operand[k]);
       if (!fits || !map_fits(l, s)) return;
     }

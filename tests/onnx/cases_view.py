@@ -67,6 +67,13 @@ def views():
     yield single("CenterCropPad-axes", "CenterCropPad", [rand(5, 8, 3), ints(4, 2)], opset=18, axes=[-2, 0])
 
 
+def pooled():
+    """A constant's means over windows that its edges cut, which count places: they are made once, in a kernel that has other loops."""
+    nodes = [N("AveragePool", ["c"], ["a"], kernel_shape=[3, 1], pads=[1, 0, 1, 0], strides=[2, 2]), N("Pow", ["a", "none"], ["y"]), N("Neg", ["x"], ["z"])]
+    yield graph_case("Pool-constant", nodes, {"x": np.ones(3, np.float32)}, ["y", "z"], {"c": np.arange(1, 441, dtype=np.float32).reshape(2, 2, 11, 10), "none": np.float32(0)},
+                     by="runtime")
+
+
 def resizing():
     x = rand(2, 3, 5, 7)
     twice, sizes = K(np.float32([1, 1, 2, 2])), ints(2, 3, 9, 4)
@@ -566,6 +573,7 @@ def kernels():
 
 
 def cases():
+    yield from pooled()
     yield from resizing()
     yield from views()
     yield from indices()
