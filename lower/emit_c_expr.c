@@ -445,7 +445,7 @@ const char *bb_c_expression(bb_c *c, const bb_expr *expr, const char *const *ope
   return expression(c, expr, false, operand, row, col);
 }
 
-const char *bb_c_of_exp(bb_c *c, const bb_expr *expr, const char *const *operand, const char *row,
-                        const char *col) {
+const char *bb_c_exponent(bb_c *c, const bb_expr *expr, const char *const *operand, const char *row,
+                          const char *col) {
   return expression(c, expr, true, operand, row, col);
 }

@@ -143,8 +143,8 @@ const char *bb_c_at(bb_c *c, uint32_t tile, const char *r, const char *col);
 const char *bb_c_expression(bb_c *c, const bb_expr *expr, const char *const *operand,
                             const char *row, const char *col);
 /* As that: what an exp is taken of. */
-const char *bb_c_of_exp(bb_c *c, const bb_expr *expr, const char *const *operand, const char *row,
-                        const char *col);
+const char *bb_c_exponent(bb_c *c, const bb_expr *expr, const char *const *operand, const char *row,
+                          const char *col);
 /* Is there one of a tile for each strip?  And what one takes in memory, in bytes and in
  * elements. */
 bool bb_c_passes(const bb_c *c, uint32_t tile);

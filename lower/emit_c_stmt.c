@@ -459,14 +459,8 @@ static void branch(bb_c *c, const bb_tile_stmt *s, const char *condition, uint32
   bb_c_line(c, "}");
 }
 
-/* Its ARGs are variables, as those of a map from BB_TILE_VARIABLE on. */
 const char *bb_c_condition(bb_c *c, const bb_tile_stmt *s) {
-  bb_program *home = c->p->home;
-  const bb_expr **variable = BB_NEW(arena(c), const bb_expr *, c->p->variables + 1);
-  for (uint32_t i = 0; i < c->p->variables; i++)
-    variable[i] = bb_expr_arg(home, BB_I64, BB_TILE_VARIABLE + i);
-  const bb_expr *expr = bb_expr_substitute(home, s->expr, c->p->variables, variable);
-  return bb_c_expression(c, expr, NULL, "0", "0");
+  return bb_c_expression(c, bb_tile_index_in_map(c->p, s->expr), NULL, "0", "0");
 }
 
 void bb_c_loop_head(bb_c *c, const bb_tile_loop *l, uint32_t stretch) {

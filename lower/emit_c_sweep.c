@@ -179,7 +179,7 @@ static const bb_expr *put_exps(bb_c *c, const bb_tile_stmt *s, const sweep *w, c
     lane_loop loop;
     begin_lanes(c, &loop, lanes);
     const power of = power_of(c, exp);
-    const char *value = bb_c_of_exp(c, of.expr, operand, place(c, s, 0), place(c, s, 1));
+    const char *value = bb_c_exponent(c, of.expr, operand, place(c, s, 0), place(c, s, 1));
     if (most) value = bb_arena_printf(arena(c), "%s < %u ? %s : 0", w->at, most, value);
     bb_c_line(c, "x%u[l] = %s;", k, value);
     end_lanes(c, &loop, w);

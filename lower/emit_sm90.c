@@ -17,24 +17,19 @@ static bool is_pointed_at(const bb_cuda *e, uint32_t view, const bb_tile_body *b
   return false;
 }
 
-static bool is_stored(uint32_t view, const bb_tile_body *body) {
+/* Is a view loaded (BB_TILE_LOAD) or stored (BB_TILE_STORE) anywhere in a body? */
+static bool is_moved(bb_tile_kind kind, uint32_t view, const bb_tile_body *body) {
   for (uint32_t i = 0; i < body->count; i++) {
     const bb_tile_stmt *s = body->stmt[i];
-    if ((s->kind == BB_TILE_STORE && s->view == view) || is_stored(view, &s->body) ||
-        (s->loop && is_stored(view, &s->loop->body)))
+    if ((s->kind == kind && s->view == view) || is_moved(kind, view, &s->body) ||
+        (s->loop && is_moved(kind, view, &s->loop->body)))
       return true;
   }
   return false;
 }
 
-static bool is_loaded(uint32_t view, const bb_tile_body *body) {
-  for (uint32_t i = 0; i < body->count; i++) {
-    const bb_tile_stmt *s = body->stmt[i];
-    if ((s->kind == BB_TILE_LOAD && s->view == view) || is_loaded(view, &s->body) ||
-        (s->loop && is_loaded(view, &s->loop->body)))
-      return true;
-  }
-  return false;
+static bool is_stored(uint32_t view, const bb_tile_body *body) {
+  return is_moved(BB_TILE_STORE, view, body);
 }
 
 static bool is_argument(const bb_cuda *e, uint32_t view) {
@@ -342,7 +337,7 @@ static void emit(bb_cuda *e, bb_buffer *launch, bb_sm90_launch *plan) {
       bb_cuda_refuse(e, NULL, "scratch memory, but what nests before it leave there");
   /* Threads read what was there when the launch began, and do so as early as they can. */
   for (uint32_t i = 0; i < program->views; i++)
-    if (is_stored(i, &own.body) && is_loaded(i, &own.body))
+    if (is_stored(i, &own.body) && is_moved(BB_TILE_LOAD, i, &own.body))
       bb_cuda_refuse(e, NULL, "an array that it writes, and reads again");
   if (e->cluster && e->grids && e->grid[0]->persistent)
     bb_cuda_refuse(e, NULL, "a cluster that is persistent");

@@ -38,10 +38,6 @@ static bool is_inside(const bb_tile_program *p, const bb_tile_stmt *s) {
   return true;
 }
 
-static const bb_expr *in_map(void *user, const bb_expr *leaf) {
-  return leaf->op == BB_X_ARG ? bb_expr_arg(user, BB_I64, BB_TILE_VARIABLE + leaf->index) : leaf;
-}
-
 /* The loaded block of a tile: the tile where the list is, and the filling beyond. */
 static bb_tile_stmt *copy_of(bb_tile_program *p, const bb_tile_stmt *load, uint32_t tile) {
   bb_program *home = p->home;
@@ -54,7 +50,7 @@ static bb_tile_stmt *copy_of(bb_tile_program *p, const bb_tile_stmt *load, uint3
   for (uint32_t i = 0; i < p->view[load->view].rank; i++) {
     const bb_tile_range *r = &load->range[i];
     if (is_within(p, load, i)) continue;
-    const bb_expr *end = bb_expr_map_leaves(home, p->view[load->view].extent[i], in_map, home);
+    const bb_expr *end = bb_tile_index_in_map(p, p->view[load->view].extent[i]);
     const bb_expr *at = bb_expr_coord(home, r->axis == BB_AXIS_ROW ? BB_COORD_ROW : BB_COORD_COL);
     copy->at[r->axis == BB_AXIS_ROW ? 0 : 1] = r->start;
     copy->expr = bb_expr_make(home, BB_X_SELECT, bb_expr_make(home, BB_X_LT, at, end, NULL),

@@ -191,7 +191,7 @@ void bb_gpu_few(bb_gpu *g, bool by_group) {
       core->stmt[q.loop]->loop->step->op != BB_X_CONST)
     bb_gpu_refuse(g, "few rows without a loop");
   if (!core->stmt[q.loop]->loop->commutes) bb_gpu_refuse(g, "a fold that keeps its order");
-  if (by_group) bb_parts_pass(g, core, &q.loop);
+  if (by_group) bb_parts_defer(g, core, &q.loop);
   bb_gpu_orient(g);
   bb_gpu_hoist(g, core, &q.loop);
   order_grid(&q);

@@ -35,8 +35,8 @@ void bb_parts_split(bb_parts *q, int64_t fill, int64_t fill_by_twos, int64_t mos
  * stands behind it.  Refuses other loops. */
 void bb_gpu_turn_all(bb_gpu *g);
 void bb_gpu_turn_results(bb_parts *q);
-/* Of a core and its loop, before bb_gpu_turn_results(). */
-void bb_parts_pass(bb_gpu *g, bb_tile_body *core, uint32_t *loop);
+/* Before that: statements of the core that stand before its loop, and that only those behind it read, go there. */
+void bb_parts_defer(bb_gpu *g, bb_tile_body *core, uint32_t *loop);
 
 /* Of indices. */
 bb_tile_index bb_parts_number(const bb_parts *q, int64_t value);

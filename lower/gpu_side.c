@@ -206,8 +206,7 @@ static bool is_between(const bb_tile_body *core, uint32_t from, uint32_t to, uin
   return false;
 }
 
-/* What stands before the loop, and only what follows it reads, follows it, too. */
-void bb_parts_pass(bb_gpu *g, bb_tile_body *core, uint32_t *loop) {
+void bb_parts_defer(bb_gpu *g, bb_tile_body *core, uint32_t *loop) {
   for (uint32_t i = *loop; i-- > 0;) {
     bb_tile_stmt *s = core->stmt[i];
     bb_tile_body *body = &core->stmt[*loop]->loop->body;
@@ -229,7 +228,7 @@ void bb_gpu_side(bb_gpu *g) {
   while (q.loop < q.core->count && !q.core->stmt[q.loop]->loop) q.loop++;
   if (q.loop == q.core->count || q.core->stmt[q.loop]->loop->stretches != 1)
     bb_gpu_refuse(g, "results on their side without a plain loop");
-  bb_parts_pass(g, q.core, &q.loop);
+  bb_parts_defer(g, q.core, &q.loop);
   bb_gpu_orient(g);
   bb_gpu_hoist(g, q.core, &q.loop);
   const bb_tile_body *body = &q.core->stmt[q.loop]->loop->body;

@@ -254,16 +254,19 @@ static const bb_expr *fix_index_leaf(void *user, const bb_expr *leaf) {
   return leaf->op == BB_X_ARG && leaf->index == f->variable ? f->value : leaf;
 }
 
-/* An index has variables from 0 on, an expression of tiles behind its operands. */
 static const bb_expr *in_map(void *home, const bb_expr *leaf) {
   return leaf->op == BB_X_ARG ? bb_expr_arg(home, leaf->dtype, BB_TILE_VARIABLE + leaf->index)
                               : leaf;
 }
 
+const bb_expr *bb_tile_index_in_map(const bb_tile_program *p, bb_tile_index index) {
+  return bb_expr_map_leaves(p->home, index, in_map, p->home);
+}
+
 static const bb_expr *fix_map_leaf(void *user, const bb_expr *leaf) {
   const fixing *f = user;
   bool is = leaf->op == BB_X_ARG && leaf->index == BB_TILE_VARIABLE + f->variable;
-  return is ? bb_expr_map_leaves(f->p->home, f->value, in_map, f->p->home) : leaf;
+  return is ? bb_tile_index_in_map(f->p, f->value) : leaf;
 }
 
 bb_tile_index bb_tile_index_replace(const bb_tile_program *p, bb_tile_index index,

@@ -90,7 +90,9 @@ bool bb_tile_is_early_vector(const bb_tile_program *program, const bb_tile_body 
 
 /* A new tile like another, of a type. */
 uint32_t bb_tile_like(bb_tile_program *program, uint32_t tile, bb_dtype dtype);
-/* A variable's value in all indices of a body. */
+/* An index as an expression of tiles has it, where variables are numbered behind operands. */
+const bb_expr *bb_tile_index_in_map(const bb_tile_program *program, bb_tile_index index);
+/* A variable's value, an index, in all indices and expressions of a body. */
 void bb_tile_fix(bb_tile_program *program, bb_tile_body *body, uint32_t variable,
                  bb_tile_index value);
 bb_tile_index bb_tile_index_replace(const bb_tile_program *program, bb_tile_index index,

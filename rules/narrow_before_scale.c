@@ -80,7 +80,7 @@ static bool feeds_products(const bb_graph *graph, bb_value value, uint32_t depth
   return true;
 }
 
-/* Is it at most 1 where its arguments are anything, or what the repair leaves of larger exps? */
+/* An exp, or 0, or an exp under a condition: the repair of exps keeps those within float16. */
 static bool is_exp(const bb_expr *expr) {
   switch (expr->op) {
   case BB_X_EXP: return true;
@@ -101,16 +101,16 @@ static bool holds_exps(const bb_graph *graph, bb_value value) {
   return node->kind == BB_NODE_FUNC && node->op == BB_OP_ELEMENTWISE && is_exp(node->expr);
 }
 
-/* Has it come from a narrow type, but for shifts?  By a mean or a maximum of such values: the difference fits where they do, and its digits
+/* Has it come from a narrow type, but for shifts?  Those are by a mean or a maximum of such values: the difference fits where they do, and its digits
  * are theirs. */
-static bool was_narrow(const bb_graph *graph, bb_value value, bb_dtype narrow) {
+static bool comes_from(const bb_graph *graph, bb_value value, bb_dtype narrow) {
   bb_loops nest;
   const char *why;
   bb_op op = bb_loops_op(graph, value.node);
   if (read_cast(graph, value.node, false, &nest)) return nest.expr->a[0]->dtype == narrow;
   return op != BB_OP_COUNT && SHIFTS >> op & 1 &&
          bb_loops_read(graph, value.node, op, &nest, &why) &&
-         was_narrow(graph, nest.operand[0].value, narrow);
+         comes_from(graph, nest.operand[0].value, narrow);
 }
 
 static bool read(bb_match *match, narrowing *found) {
@@ -142,7 +142,7 @@ static bool read(bb_match *match, narrowing *found) {
     return bb_miss(match, "the narrowed value is used by other than products");
   bb_value of = scale->operand[0].value;
   if (!bb_dtype_has_range(narrow, found->cast.expr->a[0]->dtype) &&
-      !was_narrow(graph, of, narrow) && !holds_exps(graph, of))
+      !comes_from(graph, of, narrow) && !holds_exps(graph, of))
     return bb_miss(match, "what is scaled may be beyond what the narrow type holds");
   return true;
 }

@@ -39,9 +39,9 @@ BB_INLINE int64_t bb_beside_depth(const bb_beside *d, int64_t group) {
   return bb_min(d->k, (bb_max(past, 0) + BB_BESIDE_TURN - 1) / BB_BESIDE_TURN * BB_BESIDE_TURN);
 }
 
-/* Row i of a takes what lies before place reach + i, or a little more: there are zeros behind.  `panel` has room for b, packed, and for BB_BESIDE_ROWS rows of a panel behind so many
- * as it may have.  Rows of a that are bundles are shared out as cpu_product.h does, and so are others: fewer than nine that make no group
- * leave that to it. */
+/* Row i of a takes what lies before place reach + i, or a little more: there are zeros behind.  `panel` has room for b, packed, and for
+ * BB_BESIDE_ROWS rows of a panel behind so many as it may have.  Rows of a that are bundles are shared out as cpu_product.h does, and so are
+ * others: fewer than nine that make no group leave that to it. */
 BB_INLINE bb_beside bb_beside_of(float *to, int64_t pitch, const float *a, int64_t a_row,
                                  int64_t a_col, const float *b, int64_t b_row, int64_t b_col,
                                  int64_t m, int64_t n, int64_t k, bool add, float *panel,

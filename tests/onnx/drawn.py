@@ -13,7 +13,6 @@ import pathlib
 import random
 import subprocess
 import sys
-import tempfile
 
 SKIP = 77
 try:
@@ -25,6 +24,7 @@ except ImportError as error:
     print(error)
     sys.exit(SKIP)
 
+import drawn_run
 from case import model_of, value_info
 from drawn_chains import Chains
 from drawn_elements import Elements
@@ -87,7 +87,7 @@ def check(program, seed, size, folder, keep, device):
             (keep / file.name).write_bytes(file.read_bytes())
     path.unlink()
     data.unlink()
-    return problems, maker.symbolic
+    return [f"{'(symbols) ' if maker.symbolic else ''}{p}" for p in problems]
 
 
 def main():
@@ -99,17 +99,7 @@ def main():
     parser.add_argument("first", type=int)
     parser.add_argument("count", type=int)
     options = parser.parse_args()
-    if options.keep:
-        options.keep.mkdir(parents=True, exist_ok=True)
-    failures = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in range(options.first, options.first + options.count):
-            problems, symbolic = check(options.program, seed, options.size, pathlib.Path(folder), options.keep, options.device)
-            failures += bool(problems)
-            for p in problems:
-                print(f"seed {seed}{' (symbols)' if symbolic else ''}: {p}", flush=True)
-    print(f"{options.count} models, {failures} not right")
-    return 1 if failures else 0
+    return drawn_run.each(options, lambda seed, folder: check(options.program, seed, options.size, folder, options.keep, options.device))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,8 @@ def rounded(a, kind):
 
 
 class Value:
-    """off: by how much an element may be missed, about: what roundings add up to, those of the least numbers, too."""
+    """off: by how much an element may be missed, about: what roundings add up to, those of the least numbers, too.  What made() gives has its own
+    rounding in it."""
 
     def __init__(self, name, array, kind, off):
         self.name, self.array, self.kind, self.off = name, array, kind, off

@@ -50,7 +50,22 @@ def check(program, drawn, seed, folder, options):
             (options.keep / file.name).write_bytes(file.read_bytes())
     path.unlink()
     data.unlink()
-    return problem
+    return [problem] if problem else []
+
+
+def each(options, problems_of):
+    """problems_of(seed, folder), in words, of each of options.count seeds from options.first on; the exit status."""
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(options.first, options.first + options.count):
+            problems = problems_of(seed, pathlib.Path(folder))
+            failures += bool(problems)
+            for problem in problems:
+                print(f"seed {seed}: {problem}", flush=True)
+    print(f"{options.count} models, {failures} not right")
+    return 1 if failures else 0
 
 
 def main(maker):
@@ -64,14 +79,4 @@ def main(maker):
     parser.add_argument("count", type=int)
     parser.add_argument("option", nargs="*")
     options = parser.parse_args()
-    if options.keep:
-        options.keep.mkdir(parents=True, exist_ok=True)
-    failures = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in range(options.first, options.first + options.count):
-            problem = check(options.program, maker(seed, options.halves), seed, pathlib.Path(folder), options)
-            failures += bool(problem)
-            if problem:
-                print(f"seed {seed}: {problem}", flush=True)
-    print(f"{options.count} models, {failures} not right")
-    return 1 if failures else 0
+    return each(options, lambda seed, folder: check(options.program, maker(seed, options.halves), seed, folder, options))
