@@ -51,6 +51,7 @@ typedef struct open_axis {
   bb_program *p;
   const bb_expr *from, *to, *scale, *index;
   const bb_expr *last; /* from - 1, whole */
+  bool sized;          /* told by its size, not by its scale */
 } open_axis;
 
 static const bb_expr *number(const open_axis *a, double value) {
@@ -65,11 +66,12 @@ static const bb_expr *plus(const open_axis *a, const bb_expr *x, double value) {
 static const bb_expr *place_of(const open_axis *a) {
   bb_program *p = a->p;
   const bb_expr *centre = plus(a, f_div(p, plus(a, a->index, 0.5), a->scale), -0.5);
-  const bb_expr *length = f_mul(p, a->scale, a->from), *one = number(a, 1), *none = number(a, 0);
+  const bb_expr *length = a->sized ? a->to : f_mul(p, a->scale, a->from), *one = number(a, 1),
+                *none = number(a, 0);
   switch (a->r->coordinates) {
   case BB_ALIGN_CORNERS: {
-    const bb_expr *step = f_div(p, f_sub(p, a->from, one), f_sub(p, length, one));
-    return f_select(p, f_eq(p, a->to, one), none, f_mul(p, a->index, step));
+    const bb_expr *ends = f_mul(p, a->index, f_sub(p, a->from, one)); /* whole: 7.5 is not passed */
+    return f_select(p, f_eq(p, a->to, one), none, f_div(p, ends, f_sub(p, length, one)));
   }
   case BB_ASYMMETRIC: return f_div(p, a->index, a->scale);
   case BB_PYTORCH_HALF_PIXEL: return f_select(p, f_eq(p, a->to, one), none, centre);
@@ -175,7 +177,7 @@ bb_onnx_value *bb_resize_along(bb_onnx_node *n, const bb_resizing *r, bb_onnx_va
   const bb_expr *to = bb_onnx_extent_meaning(m, open->to);
   if (repeats(r, open->scale) && v->rank < BB_ONNX_RANK)
     return bb_resize_repeated(n, v, at, (int64_t)open->scale);
-  open_axis a = {.r = r, .p = p};
+  open_axis a = {.r = r, .p = p, .sized = open->scale == 0};
   a.from = bb_expr_cast(p, BB_F32, from);
   a.to = bb_expr_cast(p, BB_F32, to);
   a.scale = open->scale ? number(&a, open->scale) : f_div(p, a.to, a.from);

@@ -116,6 +116,9 @@ def resizing():
             N("Resize", ["x", "", "", "s"], ["y"], mode="nearest", nearest_mode=rounding)], {"x": image, "z": other}, ["y"],
             symbols={"x": [2, 3, 5, 6], "z": [1, 1, "P", "Q"]}, by="runtime")
     yield single("Resize-run-fixed", "Resize", [image, None, None, ints(2, 3, 9, 1)], symbols=[[2, 3, "H", "W"]], mode="linear")
+    column = np.arange(11, dtype=np.float32).reshape(1, 1, 11, 1)  # element 9 of 13 is half way between 7 and 8
+    yield single("Resize-run-corners", "Resize", [column, None, None, ints(1, 1, 13, 1)], symbols=[[1, 1, "H", 1]], mode="nearest",
+                 coordinate_transformation_mode="align_corners")
 
 
 def indices():
