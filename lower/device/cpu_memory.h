@@ -92,6 +92,7 @@ BB_LOAD(narrow, uint16_t, uint16_t, bb_copy_narrow, bb_across_narrow)
 /* f32: eight rows and columns at a time change places in registers. */
 typedef float bb_eight __attribute__((vector_size(32)));
 typedef float bb_eight_loose __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float bb_four_loose __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* to[j * to_pitch + i] = from[i * from_pitch + j] for 8 x 8, j by j; where there are fewer rows, what comes behind them is anything. */
 BB_INLINE void bb_turn_eight(float *to, int64_t to_pitch, const float *from, int64_t from_pitch,
@@ -117,6 +118,38 @@ BB_INLINE void bb_turn_eight(float *to, int64_t to_pitch, const float *from, int
         __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
+/* Each four floats of a vector by themselves: number k of a[i] becomes number i of a[k]. */
+BB_INLINE void bb_turn_halves(bb_eight a[4]) {
+  bb_eight b[4];
+  for (int i = 0; i < 4; i += 2) {
+    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  for (int k = 0; k < 2; k++) {
+    a[2 * k] = __builtin_shufflevector(b[k], b[2 + k], 0, 1, 8, 9, 4, 5, 12, 13);
+    a[2 * k + 1] = __builtin_shufflevector(b[k], b[2 + k], 2, 3, 10, 11, 6, 7, 14, 15);
+  }
+}
+
+/* 4 x 8, 8 x 4 or 4 x 4. */
+BB_INLINE void bb_turn_four(float *to, int64_t to_pitch, const float *from, int64_t from_pitch,
+                            int64_t rows, int64_t cols) {
+  bb_eight a[4];
+  for (int i = 0; i < 4; i++) {
+    const float *low = from + i * from_pitch;
+    const float *high = cols == 8 ? low + 4 : low + (rows - 4) * from_pitch;
+    a[i] = __builtin_shufflevector(*(const bb_four_loose *)low, *(const bb_four_loose *)high, 0, 1,
+                                   2, 3, 4, 5, 6, 7);
+  }
+  bb_turn_halves(a);
+  for (int i = 0; i < 4; i++) {
+    float *low = to + i * to_pitch;
+    float *high = cols == 8 ? low + 4 * to_pitch : low + rows - 4;
+    *(bb_four_loose *)low = __builtin_shufflevector(a[i], a[i], 0, 1, 2, 3);
+    *(bb_four_loose *)high = __builtin_shufflevector(a[i], a[i], 4, 5, 6, 7);
+  }
+}
+
 /* Columns of a few rows, as many as can be, that lie one behind the other in `to`: what is written behind one, the next
  * overwrites, and there are some more. */
 BB_INLINE int64_t bb_turn_few(float *to, const float *from, int64_t from_pitch, int64_t rows,
@@ -128,22 +161,36 @@ BB_INLINE int64_t bb_turn_few(float *to, const float *from, int64_t from_pitch, 
 }
 
 /* to[j * to_pitch + i] = from[i * from_pitch + j].  Eight columns of all rows come before the next eight: meanwhile the
- * next line of each row is asked for. */
+ * next line of each row is asked for.  Where fewer than eight rows or columns are left, but four were there, some are written
+ * again. */
 BB_FUNCTION void bb_turn_f32(float *to, int64_t to_pitch, const float *from, int64_t from_pitch,
                              int64_t rows, int64_t cols) {
   const int64_t line = 64 / sizeof(float);
-  int64_t j = rows < 8 && to_pitch == rows ? bb_turn_few(to, from, from_pitch, rows, cols) : 0;
-  for (; j + 8 <= cols; j += 8) {
-    int64_t i = 0;
+  const int64_t high = rows < 8 ? 4 : 8, wide = cols < 8 ? 4 : 8;
+  int64_t done = rows < 8 && to_pitch == rows ? bb_turn_few(to, from, from_pitch, rows, cols) : 0;
+  if (rows < high || cols < wide) {
+    for (int64_t j = done; j < cols; j++)
+      for (int64_t i = 0; i < rows; i++) to[j * to_pitch + i] = from[i * from_pitch + j];
+    return;
+  }
+  for (; done < cols; done += wide) {
+    const int64_t j = bb_min(done, cols - wide);
     if (j % line == 0 && j + line < cols)
       for (int64_t k = 0; k < rows; k++) __builtin_prefetch(from + k * from_pitch + j + line);
-    for (; i + 8 <= rows; i += 8)
-      bb_turn_eight(to + j * to_pitch + i, to_pitch, from + i * from_pitch + j, from_pitch, 8);
-    for (; i < rows; i++)
-      for (int64_t k = j; k < j + 8; k++) to[k * to_pitch + i] = from[i * from_pitch + k];
+    for (int64_t next = 0; next < rows; next += high) {
+      const int64_t i = bb_min(next, rows - high);
+      float *block = to + j * to_pitch + i;
+      const float *of = from + i * from_pitch + j;
+      if (high == 8 && wide == 8)
+        bb_turn_eight(block, to_pitch, of, from_pitch, 8);
+      else if (high == 8)
+        bb_turn_four(block, to_pitch, of, from_pitch, 8, 4);
+      else if (wide == 8)
+        bb_turn_four(block, to_pitch, of, from_pitch, 4, 8);
+      else
+        bb_turn_four(block, to_pitch, of, from_pitch, 4, 4);
+    }
   }
-  for (; j < cols; j++)
-    for (int64_t i = 0; i < rows; i++) to[j * to_pitch + i] = from[i * from_pitch + j];
 }
 
 BB_FUNCTION void bb_across_f32(float *to, int64_t to_row, int64_t to_col, const float *from,
