@@ -310,9 +310,25 @@ static void adopt_reshapes(factoring *f) {
   }
 }
 
+/* One that is looked at: it is there, and its operand is not stored in its shape. */
+static bool is_reshape(const factoring *f, uint32_t index) {
+  const bb_array_node *node = &f->array->node[index];
+  return !node->removed && node->op == BB_A_RESHAPE && f->classes.stored_as[node->in[0]] == BB_NONE;
+}
+
+/* Across a reshape that but adds or drops axes of one element, what is to stay whole on one side is so on the other: who cuts it
+ * there is told before the reshape itself cannot be a renaming. */
+static void tie_whole(factoring *f, const bb_array_node *node) {
+  bb_ix_list a = leaves_of_value(f, node->in[0]), b = leaves_of_value(f, node->out[0]);
+  bool same = a.count == b.count;
+  for (uint32_t i = 0; same && i < a.count; i++)
+    same = bb_ix_extent(f->ix, a.at[i]) == bb_ix_extent(f->ix, b.at[i]);
+  for (uint32_t i = 0; same && i < a.count; i++)
+    if (is_whole(f, a.at[i]) != is_whole(f, b.at[i])) bb_ix_unite(f->ix, a.at[i], b.at[i]);
+}
+
 static void refine_reshape(factoring *f, uint32_t index) {
   const bb_array_node *node = &f->array->node[index];
-  if (f->classes.stored_as[node->in[0]] != BB_NONE) return;
   bb_ix_list a = leaves_of_value(f, node->in[0]), b = leaves_of_value(f, node->out[0]);
   f->classes.copied[index] = !refine(f, &a, &b);
 }
@@ -454,7 +470,9 @@ bb_ix_classes bb_ix_classify(bb_ix *ix, bb_arena *scratch) {
     if (!f.array->node[i].removed) tie_node(&f, &f.array->node[i]);
   refine_symbolic_joins(&f);
   for (uint32_t i = 0; i < f.array->nodes; i++)
-    if (!f.array->node[i].removed && f.array->node[i].op == BB_A_RESHAPE) refine_reshape(&f, i);
+    if (is_reshape(&f, i)) tie_whole(&f, &f.array->node[i]);
+  for (uint32_t i = 0; i < f.array->nodes; i++)
+    if (is_reshape(&f, i)) refine_reshape(&f, i);
   refine_views(&f);
   return f.classes;
 }

@@ -121,27 +121,47 @@ static void order_product(const ordering *o, uint32_t at) {
 
 /* --- copies --- */
 
-/* first[j]: the first of the axes that axis j of the copy is, and where they end.  False: it is none of neighbours. */
-static bool find_groups(bb_ix *ix, const bb_misc_port *from, const bb_misc_port *to,
-                        uint32_t *first) {
-  uint32_t at = 0;
-  for (uint32_t j = 0; j < to->axes; j++) {
-    first[j] = at;
-    if (at == from->axes) return false;
-    if (bb_ix_find(ix, from->axis[at]) == bb_ix_find(ix, to->axis[j])) {
-      at++;
-      continue;
+/* Axes of a copy's operand, and those of the copy that they become, whatever the others do: group k is the axes from first[k] to before
+ * first[k + 1] of each. */
+typedef struct grouping {
+  uint32_t count, *first[2];
+} grouping;
+
+/* False: lengths that only a run tells are cut anew. */
+static bool find_groups(bb_ix *ix, const bb_misc_port *from, const bb_misc_port *to, grouping *g) {
+  const bb_misc_port *port[2] = {from, to};
+  uint32_t at[2] = {0, 0};
+  for (g->count = 0; at[0] < from->axes && at[1] < to->axes; g->count++) {
+    bool same = bb_ix_find(ix, from->axis[at[0]]) == bb_ix_find(ix, to->axis[at[1]]);
+    int64_t has[2] = {1, 1};
+    for (int s = 0; s < 2; s++) {
+      g->first[s][g->count] = at[s];
+      int64_t extent = bb_ix_length(ix, port[s]->axis[at[s]++]);
+      has[s] = same ? 1 : extent;
     }
-    int64_t want = bb_ix_length(ix, to->axis[j]), has = 1;
-    while (has < want && at < from->axes) {
-      int64_t extent = bb_ix_length(ix, from->axis[at++]);
-      if (extent < 1 || extent > want / has) return false;
-      has *= extent;
+    while (has[0] != has[1]) {
+      int s = has[1] < has[0];
+      if (has[s] < 1 || at[s] == port[s]->axes) return false;
+      int64_t extent = bb_ix_length(ix, port[s]->axis[at[s]++]);
+      if (extent < 1 || extent > has[!s] / has[s]) return false;
+      has[s] *= extent;
     }
-    if (has != want) return false;
+    if (has[0] < 1) return false;
   }
-  first[to->axes] = at;
-  return at == from->axes;
+  for (int s = 0; s < 2; s++) g->first[s][g->count] = at[s];
+  return at[0] == from->axes && at[1] == to->axes;
+}
+
+/* The port with its axes in the order of groups that number[] says; to[a]: where axis a comes to stand. */
+static bb_misc_port moved_port(const ordering *o, const bb_misc_port *port, const grouping *g,
+                               int side, const uint32_t *number, uint32_t *to) {
+  uint32_t *axis = BB_NEW(o->scratch, uint32_t, port->axes), n = 0;
+  for (uint32_t k = 0; k < g->count; k++)
+    for (uint32_t a = g->first[side][number[k]]; a < g->first[side][number[k] + 1]; a++) {
+      axis[n] = port->axis[a];
+      to[a] = n++;
+    }
+  return bb_ix_port(o->ix, port->dtype, port->axes, axis);
 }
 
 /* A copy's axes, in the order in which the product has them that its operand is, or was made of: by the innermost of each group. */
@@ -150,31 +170,29 @@ static void order_copy(const ordering *o, uint32_t at) {
   bb_ix_node *node = &ix->node[at];
   const bb_misc_port *from = &node->misc->in[0], *to = &node->misc->out[0];
   const bb_ix_node *product;
-  uint32_t left = LOOKED_AT, value = node->in[0].value, axes = from->axes, rank = to->axes, n = 0;
-  uint32_t *first = BB_NEW(o->scratch, uint32_t, rank + 1),
-           *key = BB_NEW(o->scratch, uint32_t, axes), *moved = BB_NEW(o->scratch, uint32_t, axes),
-           *where = BB_NEW(o->scratch, uint32_t, rank), *group = BB_NEW(o->scratch, uint32_t, rank),
-           *in = BB_NEW(o->scratch, uint32_t, axes), *out = BB_NEW(o->scratch, uint32_t, rank);
+  uint32_t left = LOOKED_AT, value = node->in[0].value, axes = from->axes, most = axes + to->axes;
+  grouping g = {
+      .first = {BB_NEW(o->scratch, uint32_t, most + 1), BB_NEW(o->scratch, uint32_t, most + 1)}};
   const uint32_t *place = places_in_product(o, value, &left, &product);
-  if (!place || bb_ix_rank(ix, value) != axes || !find_groups(ix, from, to, first)) return;
+  if (!place || bb_ix_rank(ix, value) != axes || !find_groups(ix, from, to, &g)) return;
+  uint32_t *key = BB_NEW(o->scratch, uint32_t, axes), *number = BB_NEW(o->scratch, uint32_t, most),
+           *in = BB_NEW(o->scratch, uint32_t, axes), *out = BB_NEW(o->scratch, uint32_t, most);
   for (uint32_t a = 0; a < axes; a++) key[node->in[0].index[a]] = place[a];
-  for (uint32_t j = 0; j < rank; j++) {
-    for (uint32_t k = 0; k < rank; k++) where[j] += key[first[k + 1] - 1] < key[first[j + 1] - 1];
-    group[where[j]] = j;
-  }
-  for (uint32_t k = 0; k < rank; k++) {
-    out[k] = to->axis[group[k]];
-    for (uint32_t a = first[group[k]]; a < first[group[k] + 1]; a++)
-      in[moved[a] = n++] = from->axis[a];
+  for (uint32_t k = 0; k < g.count; k++) {
+    uint32_t before = 0;
+    for (uint32_t j = 0; j < g.count; j++)
+      before += key[g.first[0][j + 1] - 1] < key[g.first[0][k + 1] - 1];
+    number[before] = k;
   }
   bb_misc *misc = BB_NEW(ix->arena, bb_misc, 1);
   bb_misc_port *port = BB_NEW(ix->arena, bb_misc_port, 2);
-  port[0] = bb_ix_port(ix, from->dtype, axes, in), port[1] = bb_ix_port(ix, to->dtype, rank, out);
+  port[0] = moved_port(o, from, &g, 0, number, in);
+  port[1] = moved_port(o, to, &g, 1, number, out);
   *misc = *node->misc;
   misc->in = port, misc->out = port + 1;
   node->misc = misc;
-  for (uint32_t a = 0; a < axes; a++) node->in[0].index[a] = moved[node->in[0].index[a]];
-  rename_axes(o, node->out[0], where);
+  for (uint32_t a = 0; a < axes; a++) node->in[0].index[a] = in[node->in[0].index[a]];
+  rename_axes(o, node->out[0], out);
 }
 
 void bb_ix_order_products(bb_ix *ix) {
