@@ -71,11 +71,22 @@ int64_t bb_c_lane_step(const lanes *l, const bb_tile_stmt *load) {
   return 0;
 }
 
+/* Lines lie one behind the other, or in pieces, as those of all else that is loaded. */
+static bool rows_fit(lanes *l, const bb_tile_stmt *s) {
+  if (!l->c->p->tile[s->result].rows) return true;
+  uint32_t pieces = bb_c_pieces(l->c, s);
+  if (l->pieces && pieces != l->pieces) return false;
+  l->pieces = pieces;
+  if (pieces > 1) l->reached = bb_c_is_reached(l->c, s);
+  return pieces == 1 || (!l->turned && l->reached && !bb_c_is_live(l->c, s->result, BB_AXIS_ROW) &&
+                         !bb_c_is_live(l->c, s->result, BB_AXIS_COL));
+}
+
 /* A window where it lies, and it does not depend on the iteration whether it is whole.  Columns of it may be some apart. */
-static bool load_fits(const lanes *l, const bb_tile_stmt *s) {
+static bool load_fits(lanes *l, const bb_tile_stmt *s) {
   const bb_c_tile *held = &l->c->tile[s->result];
   const bb_tile_view *view = &l->c->p->view[s->view];
-  if (bb_tile_has_two_rows(s, view->rank)) return false;
+  if (!rows_fit(l, s)) return false;
   bool lies = held->window || (view->dtype == BB_F32 && bb_c_lane_step(l, s) > 0);
   if (!lies || held->bundled || held->writers != 1 || view->padded ||
       bb_c_is_ahead(l->c, s->result))
@@ -225,6 +236,15 @@ static bool are_paired(const lanes *l, bb_tile_stmt *const *stmt, uint32_t count
   return true;
 }
 
+/* So many vectors of a line, and lines, at once; gives how many vectors are made in all, some a second time. */
+static uint32_t hold(lanes *l, uint32_t vectors) {
+  const uint32_t all = (l->along + l->width - 1) / l->width, most = l->most / vectors;
+  const uint32_t lines = l->lines ? l->lines : 1, times = (lines + most - 1) / most;
+  l->vectors = vectors;
+  l->held = (lines + times - 1) / times;
+  return times * l->held * ((all + vectors - 1) / vectors) * vectors;
+}
+
 /* Several lines at once: what is loaded for all of them, a tap of each column, comes once.  Half of the registers are left for what
  * is loaded. */
 static void choose_vectors(lanes *l) {
@@ -238,10 +258,9 @@ static void choose_vectors(lanes *l) {
   while (wide > MOST_ALONG && l->lines >= 2 * (most / wide)) wide /= 2;
   all = (l->along + l->width - 1) / l->width;
   times = (all + wide - 1) / wide;
-  l->vectors = (all + times - 1) / times;
-  l->held = most / l->vectors;
-  if (l->held > l->lines) l->held = l->lines;
-  if (!l->held) l->held = 1;
+  wide = (all + times - 1) / times;
+  const uint32_t several = hold(l, wide);
+  if (hold(l, 1) >= several) hold(l, wide);
   l->single = l->vectors * l->width >= l->along;
   bool any = false;
   l->paired = are_paired(l, &l->body->stmt[l->at], l->end - l->at, &any) && any;
@@ -264,6 +283,7 @@ bool bb_c_find_lanes(bb_c *c, const bb_tile_body *body, uint32_t at, lanes *l) {
     return false;
   find_more(l);
   l->inner = count_inner(l, in);
+  if (l->pieces > 1) l->lines /= l->pieces;
   choose_vectors(l);
   return true;
 }

@@ -31,8 +31,10 @@ typedef struct bb_c_lanes_found {
   uint32_t sums, inner;                     /* inner: tiles that loops in the loop add to */
   uint32_t sum[BB_LANES_SUMS];              /* what passes from an iteration to the next */
   const bb_tile_stmt *start[BB_LANES_SUMS]; /* what each begins with */
-  uint32_t lines, along;                    /* of all that is made; 0 lines: it is one */
-  uint32_t most;                            /* vectors of a tile that are held at once */
+  uint32_t lines, along;         /* of all that is made, or of a piece; 0 lines: it is one */
+  uint32_t pieces;               /* of lines that lie apart where they are loaded */
+  const char *reached;           /* of several: whether piece y is there */
+  uint32_t most;                 /* vectors of a tile that are held at once */
   uint32_t width, vectors, held; /* lanes of a vector; vectors of a line; lines, at once */
   bool paired; /* all that is loaded is every other element: in another order until it is stored */
   bb_c_lanes_shared shared; /* of the loop that is written */

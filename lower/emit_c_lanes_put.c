@@ -54,7 +54,7 @@ static const char *in_order(const lanes *l, const char *vector) {
 /* How far one line of a load lies from the next, in elements; 0: it is not known. */
 static int64_t line_of(const lanes *l, const bb_tile_view *view, const bb_tile_stmt *load) {
   bb_axis line = l->turned ? BB_AXIS_COL : BB_AXIS_ROW;
-  for (uint32_t k = 0; k < view->rank; k++)
+  for (uint32_t k = view->rank; k-- > 0;) /* of two ranges of rows, the inner one */
     if (load->range[k].size && load->range[k].axis == line)
       return view->stride[k]->op == BB_X_CONST ? (int64_t)view->stride[k]->number : 0;
   return 0;
@@ -96,14 +96,14 @@ static const char *place_of(const lanes *l, uint32_t tile, int64_t step) {
 static const char *vector_of(const lanes *l, uint32_t tile) {
   int64_t step = l->load[tile] ? bb_c_lane_step(l, l->load[tile]) : 1;
   if (l->made[tile]) return bb_arena_printf(arena(l), "t%u_v[q * %u + v]", tile, l->vectors);
+  if (l->shared.load && l->shared.load->result == tile)
+    return bb_arena_printf(arena(l), "t%u_v[(q * %u + tap) * %u + v]", tile, l->shared.apart,
+                           l->vectors);
   if (l->load[tile] && is_paired(l))
     return bb_arena_printf(arena(l), "bb_lanes8_paired(%s)", place_of(l, tile, step));
   if (l->load[tile])
     return bb_arena_printf(arena(l), "bb_lanes%u_every(%s, %" PRId64 ")", l->width,
                            place_of(l, tile, step), step);
-  if (l->shared.load && l->shared.load->result == tile)
-    return bb_arena_printf(arena(l), "t%u_v[(q * %u + tap) * %u + v]", tile, l->shared.apart,
-                           l->vectors);
   const bb_tile *t = &l->c->p->tile[tile];
   if (l->turned && t->rows && !t->cols &&
       l->c->tile[tile].window) /* a vector lies as its array does */
@@ -215,7 +215,8 @@ static bb_c_lanes_shared find_shared(const lanes *l, const bb_tile_body *body,
 /* Is there a register for each of its vectors, beside the sums and what they are multiplied with? */
 static bool has_registers(const lanes *l, const bb_c_lanes_shared *shared) {
   uint32_t registers = l->c->vector_bytes == 64 ? 32 : 16;
-  return !l->load[shared->load->result] &&
+  const bb_tile_stmt *load = l->load[shared->load->result];
+  return (!load || bb_c_lane_step(l, load) == 1) &&
          (shared->count + l->sums * l->held + 1) * l->vectors + 2 <= registers;
 }
 
@@ -360,12 +361,27 @@ static void put_end(lanes *l) {
   end_vectors(l, code);
 }
 
+/* Pieces of a block one by one: those beyond the last may hold anything. */
+static void begin_pieces(const lanes *l) {
+  if (l->pieces <= 1) return;
+  bb_c_line(l->c, "for (int64_t y = 0; y < %u; y++) {", l->pieces);
+  l->c->indent++;
+  bb_c_line(l->c, "if (!%s) break;", l->reached);
+}
+
+static void end_pieces(const lanes *l) {
+  if (l->pieces <= 1) return;
+  l->c->indent--;
+  bb_c_line(l->c, "}");
+}
+
 static void put_lanes(lanes *l) {
   bb_c *c = l->c;
   const uint32_t group = l->vectors * l->width;
   const bool several = !l->single;
   const char *lines = count_text(l, false), *along = count_text(l, true);
   for (uint32_t t = 0; t < c->p->tiles; t++) l->now[t] = bb_c_is_lane_sum(l, t);
+  begin_pieces(l);
   bb_c_line(c, "for (int64_t at = 0; at < %s; at += %u) {", lines, l->held);
   if (several) bb_c_line(c, "  for (int64_t next = 0; next < %s; next += %u) {", along, group);
   c->indent += 1 + several;
@@ -376,11 +392,13 @@ static void put_lanes(lanes *l) {
   if (several)
     bb_code_declare(&code->code, "first", c->indent, "const int64_t first = bb_min(next, %s);",
                     count_less(l, true, group));
-  bb_code_declare(&code->code, "line", c->indent, "const int64_t line = bb_min(at, %s);",
+  const char *before = l->pieces > 1 ? bb_arena_printf(arena(l), "y * %s + ", lines) : "";
+  bb_code_declare(&code->code, "line", c->indent, "const int64_t line = %sbb_min(at, %s);", before,
                   count_less(l, false, l->held));
   end_code(l, code);
   c->indent -= 1 + several;
   bb_c_line(c, several ? "}}" : "}");
+  end_pieces(l);
 }
 
 static const char *both(const lanes *l, const char *a, const char *b) {

@@ -173,6 +173,9 @@ void bb_c_point(bb_c *c, const bb_tile_stmt *load);
 /* Are the rows of a load's or store's block those of two ranges that do not follow each other in memory?  Then it is done piece by
  * piece, and there is no window, nor one address of element (r, c). */
 bool bb_c_is_in_pieces(const bb_c *c, const bb_tile_stmt *move);
+/* How many pieces; 1: it is not done so.  And whether number y is inside the extents, which y, in the code, counts. */
+uint32_t bb_c_pieces(bb_c *c, const bb_tile_stmt *move);
+const char *bb_c_is_reached(bb_c *c, const bb_tile_stmt *move);
 /* A loop whose sums stay in registers, with the statements that these begin with and some that follow: how many from the loop on;
  * 0: it is no such loop.  And whether a statement is what a sum of one begins with. */
 uint32_t bb_c_lanes(bb_c *c, const bb_tile_body *body, uint32_t at);

@@ -26,6 +26,7 @@ typedef struct place {
   const char *there; /* of a padded view: whether its single indices are inside, NULL: always */
   /* Of rows that lie apart: this is where piece number y of so many lies, and rows of each; else 1. */
   uint32_t pieces, piece;
+  const char *reached; /* of several: whether piece y is inside the extents */
 } place;
 
 static const char *join(bb_c *c, const char *a, const char *op, const char *b) {
@@ -125,7 +126,8 @@ static place place_of(bb_c *c, const bb_tile_stmt *s, uint32_t tile) {
           join(c, p.offset, " + ",
                bb_expr_is_number(stride[i], 1) ? start
                                                : bb_arena_printf(arena(c), "%s * %s", start, by));
-    if (counted && !view->padded) times = bb_arena_printf(arena(c), "(%s < %s)", start, extent);
+    if (counted && !view->padded)
+      times = p.reached = bb_arena_printf(arena(c), "(%s < %s)", start, extent);
     bool live = r->size && bb_c_is_live(c, tile, r->axis);
     const char *size =
         live ? bb_c_count(c, tile, r->axis) : bb_arena_printf(arena(c), "%u", r->size);
@@ -229,8 +231,17 @@ const char *bb_c_rows_there(bb_c *c, const bb_tile_stmt *move) {
   return place_of(c, move, moved(move)).rows;
 }
 
+uint32_t bb_c_pieces(bb_c *c, const bb_tile_stmt *move) {
+  return place_of(c, move, moved(move)).pieces;
+}
+
+const char *bb_c_is_reached(bb_c *c, const bb_tile_stmt *move) {
+  return place_of(c, move, moved(move)).reached;
+}
+
 const char *bb_c_place(bb_c *c, const bb_tile_stmt *move, const char *r, const char *col) {
   place p = place_of(c, move, moved(move));
+  if (p.pieces > 1) r = bb_arena_printf(arena(c), "(%s - y * %u)", r, p.piece);
   return bb_arena_printf(arena(c), "v%u + %s + %s * (%s) + %s * (%s)", move->view, p.offset, r,
                          p.row, col, p.col);
 }

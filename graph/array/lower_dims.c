@@ -148,7 +148,7 @@ void bb_lower_find_blocked(bb_lower *l) {
   keep_reduced(&w);
   const bool *tap = find_taps(ix, false, l->scratch);
   for (uint32_t v = 0; v < ix->values; v++)
-    if (is_live(ix, v) && ix->value[v].rank && w.count[v] < 2)
+    if (is_live(ix, v) && ix->value[v].rank > 1 && w.count[v] < 2)
       try_last(&w, bb_ix_axis(ix, v, ix->value[v].rank - 1));
   for (uint32_t o = 0; o < ix->array->outputs; o++) {
     const bb_ix_node *node = &ix->node[ix->output[o]];

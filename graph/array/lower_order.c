@@ -21,12 +21,14 @@ static bool adopted_order(bb_lower *l, const bb_ix_node *node, uint32_t *key) {
   return false;
 }
 
-/* The axes that a fold among the operands has, then those that it was folded along. */
+/* The axes that a fold among the operands has, as it has them, then those that it was folded along. */
 static bool order_of_fold(bb_lower *l, const bb_ix_node *node, uint32_t *key) {
   uint32_t i = 0;
   while (i < node->nin && !l->folded[node->in[i].value]) i++;
   if (i == node->nin) return false;
-  for (uint32_t k = 0; k < node->indices; k++) key[k] = !bb_ix_follows(l->ix, &node->in[i], k);
+  const uint32_t *index = node->in[i].index, rank = bb_ix_rank(l->ix, node->in[i].value);
+  for (uint32_t k = 0; k < node->indices; k++) key[k] = rank;
+  for (uint32_t a = rank; a-- > 0;) key[index[a]] = a;
   return true;
 }
 

@@ -1,4 +1,4 @@
-/* order.c - products give their axes in the order in which what they multiply has them.
+/* order.c - products, and sums of windows, give their axes in the order in which what they multiply has them.
  *
  *     p[h,t,s] = sum over d of q[t,h,d] k[s,d]              p[h,t,s] = sum over d of q[t,h,d] k[s,d]
  *     o[t,h,l] = sum over s of f(p)[h,t,s] v[s,l]    ==>    o[h,t,l] = sum over s of f(p)[h,t,s] v[s,l]
@@ -15,11 +15,14 @@ enum { LOOKED_AT = 32 }; /* nodes between two products, and operands of theirs *
 typedef struct ordering {
   bb_ix *ix;
   bb_arena *scratch;
-  bool padded; /* what is a product but for what it was padded or joined with counts, too */
+  bool
+      padded; /* what is a product but for what it was padded or joined with counts, too, and windows of it */
+  bool *tap;     /* by class: of windows */
+  bool *ordered; /* by node: a sum of windows that has its product's order */
 } ordering;
 
-/* Is the value a product, or made of one element by element, or padded?  Gives, for each axis of the value, where it stands there, and the
- * product. */
+/* Is the value a product, or made of one element by element, or padded, or seen in windows?  Gives, for each axis of the value,
+ * where it stands there, and the product. */
 static const uint32_t *places_in_product(const ordering *o, uint32_t value, uint32_t *left,
                                          const bb_ix_node **product) {
   bb_ix *ix = o->ix;
@@ -29,14 +32,17 @@ static const uint32_t *places_in_product(const ordering *o, uint32_t value, uint
   --*left;
   for (uint32_t a = 0; a < rank; a++) place[a] = a;
   *product = node;
-  if (node->op == BB_IX_CONTRACT) return place;
+  if (node->op == BB_IX_CONTRACT || o->ordered[ix->value[value].node]) return place;
+  bool seen = o->padded && node->op == BB_IX_WINDOWS;
   bool longer = o->padded && (node->op == BB_IX_PAD || node->op == BB_IX_JOIN);
-  if (node->op != BB_IX_ELEMENTWISE && !longer) return NULL;
+  if (node->op != BB_IX_ELEMENTWISE && !longer && !seen) return NULL;
   for (uint32_t i = 0; i < node->nin; i++) {
-    if (bb_ix_rank(ix, node->in[i].value) != rank) continue;
+    uint32_t has = bb_ix_rank(ix, node->in[i].value);
+    if (has + seen != rank) continue;
     const uint32_t *inner = places_in_product(o, node->in[i].value, left, product);
     if (!inner) continue;
-    for (uint32_t a = 0; a < rank; a++) place[node->in[i].index[a]] = inner[a];
+    for (uint32_t a = 0; a < has; a++) place[node->in[i].index[a]] = inner[a];
+    if (seen) place[node->at + 1] = place[node->at];
     return place;
   }
   return NULL;
@@ -73,7 +79,7 @@ static void rename_axes(const ordering *o, uint32_t value, const uint32_t *to) {
   }
 }
 
-/* The result's axes and the indices behind them in another order: number i becomes to[i]. */
+/* A node's result's axes and the indices behind them in another order: number i becomes to[i]. */
 static void reorder(const ordering *o, uint32_t at, const uint32_t *to) {
   bb_ix *ix = o->ix;
   bb_ix_node *node = &ix->node[at];
@@ -81,7 +87,7 @@ static void reorder(const ordering *o, uint32_t at, const uint32_t *to) {
   uint32_t *dim = BB_NEW(ix->arena, uint32_t, node->indices);
   for (uint32_t i = 0; i < node->indices; i++) dim[i < v->rank ? to[i] : i] = node->dim[i];
   node->dim = dim;
-  for (uint32_t i = 0; i < 2; i++)
+  for (uint32_t i = 0; i < node->nin; i++)
     for (uint32_t a = 0; a < bb_ix_rank(ix, node->in[i].value); a++)
       if (node->in[i].index[a] < v->rank) node->in[i].index[a] = to[node->in[i].index[a]];
   rename_axes(o, node->out[0], to);
@@ -117,6 +123,32 @@ static void order_product(const ordering *o, uint32_t at) {
   sort_indices(ix, node, rank, key, to);
   for (uint32_t i = 0; i < rank; i++) moves |= to[i] != i;
   if (moves) reorder(o, at, to);
+}
+
+/* Where number i comes to stand in the order of keys; equal ones stay as they are. */
+static uint32_t rank_of(const uint32_t *key, uint32_t count, uint32_t i) {
+  uint32_t before = 0;
+  for (uint32_t j = 0; j < count; j++) before += key[j] < key[i] || (key[j] == key[i] && j < i);
+  return before;
+}
+
+/* --- sums of windows --- */
+
+static void order_sum(const ordering *o, uint32_t at) {
+  bb_ix *ix = o->ix;
+  const bb_ix_node *node = &ix->node[at], *product;
+  uint32_t left = LOOKED_AT, rank = bb_ix_rank(ix, node->out[0]);
+  uint32_t *key = BB_NEW(o->scratch, uint32_t, node->indices),
+           *to = BB_NEW(o->scratch, uint32_t, rank);
+  bool taps = node->nin == 1 && rank < node->indices &&
+              o->tap[bb_ix_find(ix, node->dim[node->indices - 1])];
+  const uint32_t *place = taps ? places_in_product(o, node->in[0].value, &left, &product) : NULL;
+  if (!place) return;
+  for (uint32_t a = 0; a < bb_ix_rank(ix, node->in[0].value); a++)
+    key[node->in[0].index[a]] = place[a];
+  for (uint32_t i = 0; i < rank; i++) to[i] = rank_of(key, rank, i);
+  reorder(o, at, to);
+  o->ordered[at] = true;
 }
 
 /* --- copies --- */
@@ -176,14 +208,11 @@ static void order_copy(const ordering *o, uint32_t at) {
   const uint32_t *place = places_in_product(o, value, &left, &product);
   if (!place || bb_ix_rank(ix, value) != axes || !find_groups(ix, from, to, &g)) return;
   uint32_t *key = BB_NEW(o->scratch, uint32_t, axes), *number = BB_NEW(o->scratch, uint32_t, most),
-           *in = BB_NEW(o->scratch, uint32_t, axes), *out = BB_NEW(o->scratch, uint32_t, most);
+           *in = BB_NEW(o->scratch, uint32_t, axes), *out = BB_NEW(o->scratch, uint32_t, most),
+           *last = BB_NEW(o->scratch, uint32_t, most);
   for (uint32_t a = 0; a < axes; a++) key[node->in[0].index[a]] = place[a];
-  for (uint32_t k = 0; k < g.count; k++) {
-    uint32_t before = 0;
-    for (uint32_t j = 0; j < g.count; j++)
-      before += key[g.first[0][j + 1] - 1] < key[g.first[0][k + 1] - 1];
-    number[before] = k;
-  }
+  for (uint32_t k = 0; k < g.count; k++) last[k] = key[g.first[0][k + 1] - 1];
+  for (uint32_t k = 0; k < g.count; k++) number[rank_of(last, g.count, k)] = k;
   bb_misc *misc = BB_NEW(ix->arena, bb_misc, 1);
   bb_misc_port *port = BB_NEW(ix->arena, bb_misc_port, 2);
   port[0] = moved_port(o, from, &g, 0, number, in);
@@ -196,13 +225,17 @@ static void order_copy(const ordering *o, uint32_t at) {
 }
 
 void bb_ix_order_products(bb_ix *ix) {
-  ordering o = {ix, bb_scratch(ix->program->ctx), false};
+  ordering o = {.ix = ix, .scratch = bb_scratch(ix->program->ctx)};
+  o.tap = BB_NEW(o.scratch, bool, ix->dims);
+  o.ordered = BB_NEW(o.scratch, bool, ix->nodes);
   uint32_t *order, count = bb_ix_order(ix, o.scratch, &order);
   for (uint32_t i = 0; i < count; i++)
     if (ix->node[order[i]].op == BB_IX_CONTRACT) order_product(&o, order[i]);
   o.padded = true;
   for (uint32_t i = 0; i < count; i++) {
     const bb_ix_node *node = &ix->node[order[i]];
+    if (node->op == BB_IX_WINDOWS) o.tap[bb_ix_find(ix, node->dim[node->at + 1])] = true;
+    if (node->op == BB_IX_REDUCE) order_sum(&o, order[i]);
     if (node->op == BB_IX_MISC && bb_misc_is_copy(node->misc)) order_copy(&o, order[i]);
   }
   bb_scratch_end(o.scratch);

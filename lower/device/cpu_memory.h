@@ -15,14 +15,27 @@
           to[i * to_row + j * to_col] = convert(from[i * from_row + j * from_col]);                \
   }
 
-/* All but `r` x `c` elements from (r0, c0) on. */
+/* All but `r` x `c` elements from (r0, c0) on.  A few at a side are stored one by one: compilers call a function for a loop that fills
+ * memory. */
 #define BB_FILL(suffix, tile)                                                                      \
+  BB_INLINE void bb_fill_line_##suffix(tile *to, int64_t n, tile pad) {                            \
+    enum { FEW = 16 };                                                                             \
+    if (n > FEW) {                                                                                 \
+      for (int64_t j = 0; j < n; j++) to[j] = pad;                                                 \
+      return;                                                                                      \
+    }                                                                                              \
+    for (int64_t j = 0; j < n; j++) {                                                              \
+      to[j] = pad;                                                                                 \
+      BB_HIDE(to);                                                                                 \
+    }                                                                                              \
+  }                                                                                                \
   BB_FUNCTION void bb_fill_##suffix(tile *to, int64_t pitch, int64_t rows, int64_t cols,           \
                                     int64_t r0, int64_t c0, int64_t r, int64_t c, tile pad) {      \
     for (int64_t i = 0; i < rows; i++, to += pitch) {                                              \
       const bool inside = i >= r0 && i < r0 + r && c > 0;                                          \
-      for (int64_t j = 0; j < (inside ? c0 : cols); j++) to[j] = pad;                              \
-      for (int64_t j = inside ? c0 + c : cols; j < cols; j++) to[j] = pad;                         \
+      const int64_t behind = inside ? c0 + c : cols;                                               \
+      bb_fill_line_##suffix(to, inside ? c0 : cols, pad);                                          \
+      bb_fill_line_##suffix(to + behind, cols - behind, pad);                                      \
     }                                                                                              \
   }
 /* to: rows of `pitch` elements; from: as its strides say, `r` x `c` of it inside the extents. */
