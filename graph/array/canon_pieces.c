@@ -150,6 +150,7 @@ bool bb_rule_slice_source(bb_canon *c, uint32_t at) {
       access[t].kind = p.class == BB_NONE ? BB_INDEX_FIXED : BB_INDEX_RANGE;
       access[t].start = start + p.start * step;
       access[t].step = p.class == BB_NONE ? 1 : step * p.step;
+      if (p.class != BB_NONE) access[t].dim = p.class;
     }
     if (!cut || p.class != BB_NONE) {
       dim[n] = cut ? p.class : ix->value[value].dim[a];
