@@ -366,16 +366,16 @@ BB_FUNCTION void bb_ahead_fill(bb_ahead *to, const bb_lines *of) {
 /* --- products --- */
 
 /* The other operand: in floats of 32 or 16 bits, in panels or with strides.  ahead: NULL, or its tiles as well. */
-typedef struct bb_beside {
+typedef struct bb_right {
   const void *b;
   const bb_ahead *ahead;
   int64_t row, col, n, k;
   enum { BB_OF_F32, BB_OF_F16, BB_OF_BF16 } kind;
   bool panels;
-} bb_beside;
+} bb_right;
 
 /* Of the panel from column j on, `k` of k from p on; held: where it is made unless it lies there. */
-BB_FUNCTION const float *bb_bring_panel(const bb_beside *s, int64_t j, int64_t wide, int64_t p,
+BB_FUNCTION const float *bb_bring_panel(const bb_right *s, int64_t j, int64_t wide, int64_t p,
                                         int64_t k, float *held, int64_t *pitch) {
   const int64_t width = bb_width_f32(wide), first = j * s->k + p * width;
   float turn[BB_PIECE * BB_PANEL_f32] __attribute__((aligned(64)));
@@ -429,7 +429,7 @@ typedef struct bb_turn {
   int64_t i, p, j;
 } bb_turn;
 
-BB_INLINE bb_turn bb_turn_after(bb_turn t, const bb_beside *s) {
+BB_INLINE bb_turn bb_turn_after(bb_turn t, const bb_right *s) {
   if ((t.j += BB_PANEL_f32) < s->n) return t;
   t.j = 0;
   if ((t.p += BB_TILE_PIECE) < s->k) return t;
@@ -443,7 +443,7 @@ typedef struct bb_panel {
   bb_packer packer;
 } bb_panel;
 
-BB_FUNCTION void bb_panel_begin(bb_panel *to, const bb_beside *s, bb_turn t, int which,
+BB_FUNCTION void bb_panel_begin(bb_panel *to, const bb_right *s, bb_turn t, int which,
                                 bb_tiles_room *with) {
   const int64_t k = bb_min(s->k - t.p, BB_TILE_PIECE);
   to->wide = bb_min(s->n - t.j, BB_PANEL_f32);
@@ -468,7 +468,7 @@ BB_FUNCTION void bb_pack_left(const bb_left *l, bb_turn t, int64_t k, bb_tiles_r
 }
 
 /* A panel's columns of the result, of which a row has room for `room`; what comes next is packed meanwhile. */
-BB_FUNCTION void bb_tiles_panel(float *to, int64_t pitch, const bb_left *l, const bb_beside *s,
+BB_FUNCTION void bb_tiles_panel(float *to, int64_t pitch, const bb_left *l, const bb_right *s,
                                 bb_turn t, bool add, bb_panel *panel, int64_t room, bb_packer *next,
                                 bb_tiles_room *with) {
   const int64_t k = bb_min(s->k - t.p, BB_TILE_PIECE);
@@ -494,10 +494,10 @@ BB_FUNCTION void bb_tiles_panel(float *to, int64_t pitch, const bb_left *l, cons
 }
 
 /* What tiles have behind k is 0 in those of one operand at least: b is packed anew where both have more. */
-BB_FUNCTION void bb_tiles_any(float *to, int64_t pitch, const bb_left *l, const bb_beside *with_b,
+BB_FUNCTION void bb_tiles_any(float *to, int64_t pitch, const bb_left *l, const bb_right *with_b,
                               bool add, bb_tiles_room *with) {
-  bb_beside beside = *with_b;
-  const bb_beside *const s = &beside;
+  bb_right beside = *with_b;
+  const bb_right *const s = &beside;
   if (l->ahead && s->ahead && l->ahead->k != s->k && s->ahead->k != s->k) beside.ahead = NULL;
   bb_panel panel[2];
   int now = 0;
@@ -536,7 +536,7 @@ BB_FUNCTION void bb_tiles_any(float *to, int64_t pitch, const bb_left *l, const 
                          int64_t k, bool add, void *room) {                                        \
     if (BB_BY_TILES(m, n, k))                                                                      \
       BB_TILES_ANY(to, pitch, (&(bb_left){a, NULL, a_row, a_col, m}),                              \
-                   (&(bb_beside){b, NULL, b_row, b_col, n, k, of, false}), add, room);             \
+                   (&(bb_right){b, NULL, b_row, b_col, n, k, of, false}), add, room);             \
     else                                                                                           \
       bb_dot_##suffix(to, pitch, a, a_row, a_col, b, b_row, b_col, m, n, k, add, room);            \
   }                                                                                                \
@@ -545,7 +545,7 @@ BB_FUNCTION void bb_tiles_any(float *to, int64_t pitch, const bb_left *l, const 
                                 bool add, void *room) {                                            \
     if (BB_BY_TILES(m, n, k))                                                                      \
       BB_TILES_ANY(to, pitch, (&(bb_left){a, NULL, a_row, a_col, m}),                              \
-                   (&(bb_beside){b, NULL, 0, 0, n, k, of, true}), add, room);                      \
+                   (&(bb_right){b, NULL, 0, 0, n, k, of, true}), add, room);                      \
     else                                                                                           \
       bb_dot_panels_##suffix(to, pitch, a, a_row, a_col, b, m, n, k, add, room);                   \
   }
@@ -563,7 +563,7 @@ void bb_tiles_with_f32(float *to, int64_t pitch, const float *a, int64_t a_row, 
                        const void *b_ahead, int64_t m, int64_t n, int64_t k, bool add, void *room) {
   if (BB_BY_TILES(m, n, k))
     BB_TILES_ANY(to, pitch, (&(bb_left){a, a_ahead, a_row, a_col, m}),
-                 (&(bb_beside){b, b_ahead, b_row, b_col, n, k, BB_OF_F32, false}), add, room);
+                 (&(bb_right){b, b_ahead, b_row, b_col, n, k, BB_OF_F32, false}), add, room);
   else
     bb_dot_f32(to, pitch, a, a_row, a_col, b, b_row, b_col, m, n, k, add, room);
 }
