@@ -459,9 +459,16 @@ static void put_counted(const lanes *whole, const char *word) {
   const char *rest = condition_of(&l);
   uint32_t least = l.vectors * l.width;
   while (l.width >= BB_LANES_LEAST) {
+    const uint32_t held = l.vectors * l.width;
     const char *enough = bb_arena_printf(arena(&l), "lines >= %u && along >= %u", l.held, least);
+    if (l.single && l.along > held)
+      enough = bb_arena_printf(arena(&l), "%s && along <= %u", enough, held);
     put_way(&l, word, both(&l, enough, rest));
     word = "} else if";
+    if (!l.single && l.held > MOST_LINES) {
+      l.held = MOST_LINES;
+      continue;
+    }
     if (!l.single && l.vectors > 1)
       l.single = true; /* the same vectors */
     else if (l.vectors > 2)

@@ -1,5 +1,6 @@
 """Convolutions of many channels: of a padded image, whose windows see lines of its copy, of others, which see the image, and by three
 taps, which take fewer multiplications."""
+import numpy as np
 from onnx.helper import make_node as N
 
 from case import K, graph_case, ints, rand, single
@@ -58,6 +59,19 @@ def filtered():
     yield graph_case("filter-read-by-others", nodes, {"x": rand(1, channels, 11, 12)}, ["y", "z", "p", "q"], {**constants, "scales": ints(1, 1, 2, 2).array.astype("float32")}, opset=17, by="runtime")
 
 
+def counted():
+    """Windows of each channel, of images whose lines and columns a run tells: fewer lines than are held at once, of any length."""
+    r = np.random.default_rng(11)
+    weights = [K(r.standard_normal(shape, dtype=np.float32)) for shape in ((3, 1, 3, 3), (3,))]
+    for height, width in ((1, 50), (3, 130), (5, 50), (7, 33), (4, 16), (6, 9), (20, 17)):
+        image = r.standard_normal((2, 3, height, width), dtype=np.float32)
+        yield single(f"Lanes-{height}-{width}", "Conv", [image, *weights], group=3, pads=[1, 1, 1, 1], symbols=[[2, 3, "H", "W"]], by="runtime")
+    for width in (17, 144):  # in blocks of 16 lines: four are left
+        image = r.standard_normal((1, 3, 20, width), dtype=np.float32)
+        yield single(f"Lanes-blocks-{width}", "Conv", [image, *weights], group=3, pads=[1, 1, 1, 1], by="runtime")
+
+
 def cases():
     yield from lines()
     yield from filtered()
+    yield from counted()
