@@ -38,6 +38,7 @@ BB_INLINE int64_t bb_tiled(int64_t count, int64_t each) {
 typedef uint32_t bb_words __attribute__((vector_size(64), may_alias));
 typedef uint16_t bb_shorts __attribute__((vector_size(64), may_alias));
 
+#ifndef BB_TILE_LOAD /* tests have tiles in memory */
 #define BB_TILE_LOAD(tile, from)                                                                   \
   __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"(from), "r"((int64_t)64) : "memory")
 #define BB_TILE_STORE(tile, to, pitch)                                                             \
@@ -58,6 +59,7 @@ BB_INLINE void bb_tiles_begin(void) {
 BB_INLINE void bb_tiles_end(void) {
   __asm__ volatile("tilerelease" ::: "memory");
 }
+#endif
 
 /* --- packing --- */
 
@@ -536,7 +538,7 @@ BB_FUNCTION void bb_tiles_any(float *to, int64_t pitch, const bb_left *l, const 
                          int64_t k, bool add, void *room) {                                        \
     if (BB_BY_TILES(m, n, k))                                                                      \
       BB_TILES_ANY(to, pitch, (&(bb_left){a, NULL, a_row, a_col, m}),                              \
-                   (&(bb_right){b, NULL, b_row, b_col, n, k, of, false}), add, room);             \
+                   (&(bb_right){b, NULL, b_row, b_col, n, k, of, false}), add, room);              \
     else                                                                                           \
       bb_dot_##suffix(to, pitch, a, a_row, a_col, b, b_row, b_col, m, n, k, add, room);            \
   }                                                                                                \
@@ -545,7 +547,7 @@ BB_FUNCTION void bb_tiles_any(float *to, int64_t pitch, const bb_left *l, const 
                                 bool add, void *room) {                                            \
     if (BB_BY_TILES(m, n, k))                                                                      \
       BB_TILES_ANY(to, pitch, (&(bb_left){a, NULL, a_row, a_col, m}),                              \
-                   (&(bb_right){b, NULL, 0, 0, n, k, of, true}), add, room);                      \
+                   (&(bb_right){b, NULL, 0, 0, n, k, of, true}), add, room);                       \
     else                                                                                           \
       bb_dot_panels_##suffix(to, pitch, a, a_row, a_col, b, m, n, k, add, room);                   \
   }
