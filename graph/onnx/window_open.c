@@ -46,6 +46,7 @@ const bb_extent *bb_window_open_places(const bb_onnx_node *n, bb_window w, bb_wi
   int64_t more = w.before + w.after - (same ? 1 : reach);
   if (up && !same && w.after >= reach) return NULL;
   if (up && !same) more = hanging(w, reach);
+  if (w.stride == 1 && more == -1) return axis; /* as it is called, not as it would be summed up */
   if (w.stride == 1) return bb_onnx_expr_extent(m, plus(m, length, more + 1));
   int64_t rest = (more % w.stride + w.stride) % w.stride; /* what exporters divide: never below 0 */
   const bb_expr *room = plus(m, length, rest);

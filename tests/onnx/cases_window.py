@@ -71,7 +71,19 @@ def counted():
         yield single(f"Lanes-blocks-{width}", "Conv", [image, *weights], group=3, pads=[1, 1, 1, 1], by="runtime")
 
 
+def as_long():
+    """What is as long as what windows see is so by name, whatever made it that long."""
+    r = np.random.default_rng(12)
+    constants = {"w": r.standard_normal((2, 2, 2, 3), dtype=np.float32), "v": r.standard_normal((2, 2, 3, 3), dtype=np.float32), "s": np.float32([1, 1, 2, 1])}
+    nodes = [N("Conv", ["x", "w"], ["a"], strides=[3, 1], pads=[0, 1, 0, 1]), N("MaxPool", ["a"], ["b"], kernel_shape=[2, 1]),
+             N("Resize", ["b", "", "s"], ["c"], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+             N("Conv", ["c", "v"], ["d"], pads=[1, 1, 1, 1]), N("Add", ["c", "d"], ["y"])]
+    yield graph_case("Windows-as-long", nodes, {"x": r.standard_normal((1, 2, 17, 5), dtype=np.float32)}, ["y"], constants, opset=18, by="runtime",
+                     symbols={"x": [1, 2, "H", 5]})
+
+
 def cases():
     yield from lines()
     yield from filtered()
     yield from counted()
+    yield from as_long()
