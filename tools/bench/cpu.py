@@ -186,9 +186,17 @@ class Network:
         return {'as it is': made}, inputs, self.operations
 
 
-def convolution(channels, size, maps, kernel, group=1):
+def convolution(channels, size, maps, kernel, group=1, stride=1):
     network = Network(channels, size)
-    return network.model(network.convolution('image', maps, kernel, group=group))
+    return network.model(network.convolution('image', maps, kernel, stride, group=group))
+
+
+def inverted_residual(channels, size, times, kernel):
+    """Channels widened, each convolved by itself, and narrowed again, beside what went in."""
+    network = Network(channels, size)
+    y = network.add('Relu', network.convolution('image', times * channels, 1))
+    y = network.add('Relu', network.convolution(y, times * channels, kernel, group=times * channels))
+    return network.model(network.add('Add', f'image {network.convolution(y, channels, 1)}'))
 
 
 def residual_network(blocks, channels):
@@ -297,6 +305,11 @@ ROWS = {
     'convolution 7x7 of 96x56x56, each channel': lambda: convolution(96, 56, 96, 7, 96),
     'convolution 3x3 of 192x28x28, each channel': lambda: convolution(192, 28, 192, 3, 192),
     'convolution 3x3 of 96x112x112, each channel': lambda: convolution(96, 112, 96, 3, 96),
+    'convolution 5x5 by 2 of 144x56x56, each channel': lambda: convolution(144, 56, 144, 5, 144, 2),
+    'convolution 5x5 of 576x14x14, each channel': lambda: convolution(576, 14, 576, 5, 576),
+    'inverted residual 24x56x56, 6 times, 3x3': lambda: inverted_residual(24, 56, 6, 3),
+    'inverted residual 40x28x28, 6 times, 5x5': lambda: inverted_residual(40, 28, 6, 5),
+    'inverted residual 160x7x7, 6 times, 3x3': lambda: inverted_residual(160, 7, 6, 3),
     'residual network, 18 layers, 224x224': lambda: residual_network([2, 2, 2, 2], [64, 128, 256, 512]),
     'separable network, 6 blocks, 224x224': lambda: separable_network([2, 2, 2], [48, 96, 192]),
     'places out of channels, 3 convolutions, 32x32': lambda: places_network(32),
