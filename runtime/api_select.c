@@ -37,6 +37,7 @@ bb_units bb_api_units(bb_program *program, const char *machine) {
   bool tiles = strcmp(m->name, "host") == 0 && bb_processor_has_tiles();
   return (bb_units){.narrow = !processor,
                     .lines = processor,
+                    .windows = processor,
                     .winograd = processor && !tiles ? CHANNELS : 0,
                     .bytes = bb_machine_dot_rate(m, BB_I32) > bb_machine_dot_rate(m, BB_F32)};
 }

@@ -154,6 +154,8 @@ typedef struct bb_units {
   bool narrow;
   /* That sum along lines of memory: products of windows of few channels see such, unless `strict`. */
   bool lines;
+  /* That gain by sums of windows beside them: these lie as what they see, and meet the product behind them. */
+  bool windows;
   /* Of floats, by vectors: those of a convolution over so many channels are worth some additions, unless `strict`; 0: none are. */
   uint32_t winograd;
   /* Of integers of 8 bits: products of what was scaled from such sum integers, unless `strict`. */

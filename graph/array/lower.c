@@ -41,7 +41,7 @@ static bb_lower start(bb_ix *ix) {
 
 void bb_array_lower(bb_array *array, bb_units units) {
   bb_ix_merge(array->index);
-  bb_ix_order_products(array->index);
+  bb_ix_order_products(array->index, units.windows);
   bb_ix_add_units(array->index);
   bb_ix_cut_alike(array->index);
   bb_ix_find_pads(array->index);

@@ -65,8 +65,8 @@ void bb_ix_sum_along_rows(bb_ix *ix);
 void bb_ix_see_lines(bb_ix *ix);
 /* pads.c: joins with what is one number become paddings. */
 void bb_ix_find_pads(bb_ix *ix);
-/* order.c: products give their axes in the order in which their operands were made. */
-void bb_ix_order_products(bb_ix *ix);
+/* order.c: products give their axes in the order in which their operands were made, and so do sums of windows, if `sums`. */
+void bb_ix_order_products(bb_ix *ix, bool sums);
 /* narrow.c: products of what was widened from 16 bits, of 16 bits; `constants`: those too that are widened at load */
 void bb_ix_multiply_narrow(bb_ix *ix, bool constants);
 /* spread.c: what operators pick by without the axes that it is the same along */

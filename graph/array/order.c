@@ -16,7 +16,7 @@ typedef struct ordering {
   bb_ix *ix;
   bb_arena *scratch;
   bool
-      padded; /* what is a product but for what it was padded or joined with counts, too, and windows of it */
+      padded; /* what is a product but for what it was padded or joined with counts, and windows of it */
   bool *tap;     /* by class: of windows */
   bool *ordered; /* by node: a sum of windows that has its product's order */
 } ordering;
@@ -224,7 +224,7 @@ static void order_copy(const ordering *o, uint32_t at) {
   rename_axes(o, node->out[0], out);
 }
 
-void bb_ix_order_products(bb_ix *ix) {
+void bb_ix_order_products(bb_ix *ix, bool sums) {
   ordering o = {.ix = ix, .scratch = bb_scratch(ix->program->ctx)};
   o.tap = BB_NEW(o.scratch, bool, ix->dims);
   o.ordered = BB_NEW(o.scratch, bool, ix->nodes);
@@ -235,7 +235,7 @@ void bb_ix_order_products(bb_ix *ix) {
   for (uint32_t i = 0; i < count; i++) {
     const bb_ix_node *node = &ix->node[order[i]];
     if (node->op == BB_IX_WINDOWS) o.tap[bb_ix_find(ix, node->dim[node->at + 1])] = true;
-    if (node->op == BB_IX_REDUCE) order_sum(&o, order[i]);
+    if (sums && node->op == BB_IX_REDUCE) order_sum(&o, order[i]);
     if (node->op == BB_IX_MISC && bb_misc_is_copy(node->misc)) order_copy(&o, order[i]);
   }
   bb_scratch_end(o.scratch);
