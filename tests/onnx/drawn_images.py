@@ -26,7 +26,7 @@ LARGEST = 1 << 21  # multiplications of a convolution, in all
 
 
 class Images:
-    """x: the image that goes on, of shape; kept: earlier ones."""
+    """x: the image that goes on, of shape; far: its shape if what a run tells were more; kept: earlier ones."""
 
     def __init__(self, seed, halves):
         self.r, self.n = random.Random(seed), np.random.default_rng(seed)
@@ -36,13 +36,14 @@ class Images:
         self.feeds = {"x": self.n.standard_normal(self.shape, dtype=np.float32)}
         spelled = [s if r.random() < 0.6 else name for s, name in zip(self.shape, ("N", None, "H", "W"))] if r.random() < 0.3 else list(self.shape)
         spelled[1] = self.shape[1]
+        self.far = tuple(s + 32 if isinstance(name, str) else s for s, name in zip(self.shape, spelled))
         ways = [self.mixed, self.mixed, self.three, self.three, self.each, self.each, self.each, self.grouped, self.pooled, self.curved, self.curved,
                 self.scaled, self.normed, self.residual, self.residual, self.gated, self.joined, self.spread, self.layered]
         for _ in range(r.randint(2, 7)):
             r.choice(ways)()
         if not self.nodes:
             self.add("Relu", [self.x])
-        shown = [self.x] + [name for name, _ in self.kept[:-1] if name != "x" and r.random() < 0.2]
+        shown = [self.x] + [name for name, _, _ in self.kept[:-1] if name != "x" and r.random() < 0.2]
         shown = list(dict.fromkeys(shown))
         outputs = [helper.make_empty_tensor_value_info(name) for name in shown]
         self.model = model_of(self.nodes, [value_info("x", self.feeds["x"], spelled)], outputs, self.constants, OPSET)
@@ -55,10 +56,12 @@ class Images:
 
     # --- nodes ---
 
-    def add(self, op, inputs, shape=None, **attributes):
-        self.kept.append((self.x, self.shape))
+    def add(self, op, inputs, becomes=None, **attributes):
+        """becomes: what a shape becomes by it; without: it stays."""
+        self.kept.append((self.x, self.shape, self.far))
         self.x = self.side(op, inputs, **attributes)
-        self.shape = shape or self.shape
+        if becomes:
+            self.shape, self.far = becomes(self.shape), becomes(self.far)
 
     def side(self, op, inputs, **attributes):
         name = f"v{len(self.nodes)}"
@@ -76,7 +79,7 @@ class Images:
     # --- convolutions ---
 
     def window(self, sides, up_to):
-        """Kernel, strides, dilations and pads that leave at least a place; and how many are left."""
+        """Kernel, strides, dilations and pads that leave at least a place; and how many they leave of sides."""
         r = self.r
         while True:
             kernel = [r.randint(1, up_to) if r.random() < 0.2 else up_to for _ in sides]
@@ -84,8 +87,11 @@ class Images:
             dilations = [1, 1] if r.random() < 0.85 else [r.choice([1, 2]) for _ in sides]
             same = [(k - 1) * d // 2 for k, d in zip(kernel, dilations)]
             pads = same * 2 if r.random() < 0.75 else [r.randint(0, max(1, s)) for s in same * 2]
-            left = [(n + pads[i] + pads[i + 2] - (kernel[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i, n in enumerate(sides)]
-            if min(left) >= 1:
+
+            def left(sides):
+                return [(n + pads[i] + pads[i + 2] - (kernel[i] - 1) * dilations[i] - 1) // strides[i] + 1 for i, n in enumerate(sides)]
+
+            if min(left(sides)) >= 1:
                 return dict(kernel_shape=kernel, strides=strides, dilations=dilations, pads=pads), left
             up_to = max(1, up_to - 1)
 
@@ -94,11 +100,11 @@ class Images:
         how, left = self.window(sides, kernel)
         each = channels // groups
         taps = each * how["kernel_shape"][0] * how["kernel_shape"][1]
-        if n * maps * taps * left[0] * left[1] > LARGEST:
+        if n * maps * taps * np.prod(left(sides)) > LARGEST:
             return
         weights = self.drawn(maps, each, *how["kernel_shape"], size=taps**-0.5)
         inputs = [self.x, weights] + ([self.drawn(maps)] if self.r.random() < 0.6 else [])
-        self.add("Conv", inputs, (n, maps, *left), group=groups, **how)
+        self.add("Conv", inputs, lambda shape: (shape[0], maps, *left(shape[2:])), group=groups, **how)
 
     def mixed(self):
         self.convolution(self.r.choice(CHANNELS), 1, 1)
@@ -124,7 +130,7 @@ class Images:
             return
         op = self.r.choice(["MaxPool", "AveragePool"])
         more = dict(count_include_pad=self.r.randint(0, 1)) if op == "AveragePool" else {}
-        self.add(op, [self.x], (*self.shape[:2], *left), **how, **more)
+        self.add(op, [self.x], lambda shape: (*shape[:2], *left(shape[2:])), **how, **more)
 
     # --- element by element, norms ---
 
@@ -145,7 +151,7 @@ class Images:
                                         self.constant(self.n.uniform(0.5, 2, channels).astype(np.float32))])
 
     def normed(self):
-        n, channels, height, width = self.shape
+        _, channels, height, width = self.shape
         if height * width < 4:
             return
         groups = [g for g in (1, 2, 4, 8, channels) if channels % g == 0]
@@ -166,16 +172,19 @@ class Images:
     # --- several images ---
 
     def residual(self):
-        alike = [name for name, shape in self.kept if shape == self.shape and name != self.x]
+        alike = [name for name, shape, far in self.kept if (shape, far) == (self.shape, self.far) and name != self.x]
         if alike:
             self.add("Add", [self.x, self.r.choice(alike)])
 
     def joined(self):
-        fitting = [(name, shape) for name, shape in self.kept if (shape[0], *shape[2:]) == (self.shape[0], *self.shape[2:]) and name != self.x]
+        def places(shape):
+            return shape[0], *shape[2:]
+
+        fitting = [(name, shape[1]) for name, shape, far in self.kept
+                   if places(shape) == places(self.shape) and places(far) == places(self.far) and name != self.x]
         if fitting:
-            name, shape = self.r.choice(fitting)
-            n, channels, *sides = self.shape
-            self.add("Concat", [self.x, name], (n, channels + shape[1], *sides), axis=1)
+            name, more = self.r.choice(fitting)
+            self.add("Concat", [self.x, name], lambda shape: (shape[0], shape[1] + more, *shape[2:]), axis=1)
 
     def gated(self):
         channels = self.shape[1]
@@ -186,11 +195,11 @@ class Images:
         self.add("Mul", [self.x, gate])
 
     def spread(self):
-        n, channels, height, width = self.shape
+        _, channels, height, width = self.shape
         if channels % 4 == 0 and self.r.random() < 0.5:
-            self.add("DepthToSpace", [self.x], (n, channels // 4, 2 * height, 2 * width), blocksize=2, mode=self.r.choice(["CRD", "DCR"]))
+            self.add("DepthToSpace", [self.x], lambda shape: (shape[0], channels // 4, 2 * shape[2], 2 * shape[3]), blocksize=2, mode=self.r.choice(["CRD", "DCR"]))
         elif height * width <= 400:
-            self.add("Resize", [self.x, "", self.constant(np.float32([1, 1, 2, 2]))], (n, channels, 2 * height, 2 * width), mode="nearest",
+            self.add("Resize", [self.x, "", self.constant(np.float32([1, 1, 2, 2]))], lambda shape: (*shape[:2], 2 * shape[2], 2 * shape[3]), mode="nearest",
                      coordinate_transformation_mode="asymmetric", nearest_mode="floor")
 
 
