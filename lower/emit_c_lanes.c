@@ -236,13 +236,18 @@ static bool are_paired(const lanes *l, bb_tile_stmt *const *stmt, uint32_t count
   return true;
 }
 
-/* So many vectors of a line, and lines, at once; gives how many vectors are made in all, some a second time. */
-static uint32_t hold(lanes *l, uint32_t vectors) {
-  const uint32_t all = (l->along + l->width - 1) / l->width, most = l->most / vectors;
-  const uint32_t lines = l->lines ? l->lines : 1, times = (lines + most - 1) / most;
-  l->vectors = vectors;
-  l->held = (lines + times - 1) / times;
-  return times * l->held * ((all + vectors - 1) / vectors) * vectors;
+/* Lines at once, beside so many vectors of each: as many in each turn. */
+static uint32_t lines_beside(const lanes *l, uint32_t vectors) {
+  const uint32_t most = l->most / vectors, lines = l->lines ? l->lines : 1;
+  const uint32_t turns = (lines + most - 1) / most;
+  return (lines + turns - 1) / turns;
+}
+
+/* How many vectors are made in all, some of them twice, if so many of a line are held at once. */
+static uint32_t count_made(const lanes *l, uint32_t vectors) {
+  const uint32_t all = (l->along + l->width - 1) / l->width, held = lines_beside(l, vectors);
+  const uint32_t lines = l->lines ? l->lines : 1;
+  return (lines + held - 1) / held * held * ((all + vectors - 1) / vectors) * vectors;
 }
 
 /* Several lines at once: what is loaded for all of them, a tap of each column, comes once.  Half of the registers are left for what
@@ -259,8 +264,8 @@ static void choose_vectors(lanes *l) {
   all = (l->along + l->width - 1) / l->width;
   times = (all + wide - 1) / wide;
   wide = (all + times - 1) / times;
-  const uint32_t several = hold(l, wide);
-  if (hold(l, 1) >= several) hold(l, wide);
+  l->vectors = count_made(l, 1) < count_made(l, wide) ? 1 : wide;
+  l->held = lines_beside(l, l->vectors);
   l->single = l->vectors * l->width >= l->along;
   bool any = false;
   l->paired = are_paired(l, &l->body->stmt[l->at], l->end - l->at, &any) && any;

@@ -459,10 +459,10 @@ static void put_counted(const lanes *whole, const char *word) {
   const char *rest = condition_of(&l);
   uint32_t least = l.vectors * l.width;
   while (l.width >= BB_LANES_LEAST) {
-    const uint32_t held = l.vectors * l.width;
+    const uint32_t most_along = l.vectors * l.width; /* of a line that is held as a whole */
     const char *enough = bb_arena_printf(arena(&l), "lines >= %u && along >= %u", l.held, least);
-    if (l.single && l.along > held)
-      enough = bb_arena_printf(arena(&l), "%s && along <= %u", enough, held);
+    if (l.single && l.along > most_along)
+      enough = bb_arena_printf(arena(&l), "%s && along <= %u", enough, most_along);
     put_way(&l, word, both(&l, enough, rest));
     word = "} else if";
     if (!l.single && l.held > MOST_LINES) {

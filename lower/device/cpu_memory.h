@@ -107,30 +107,6 @@ typedef float bb_eight __attribute__((vector_size(32)));
 typedef float bb_eight_loose __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float bb_four_loose __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* to[j * to_pitch + i] = from[i * from_pitch + j] for 8 x 8, j by j; where there are fewer rows, what comes behind them is anything. */
-BB_INLINE void bb_turn_eight(float *to, int64_t to_pitch, const float *from, int64_t from_pitch,
-                             int64_t rows) {
-  bb_eight a[8], b[8];
-  for (int i = 0; i < 8; i++)
-    a[i] = *(const bb_eight_loose *)(from + bb_min(i, rows - 1) * from_pitch);
-  for (int i = 0; i < 8; i += 2) {
-    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-  for (int i = 0; i < 8; i += 4)
-    for (int k = 0; k < 2; k++) {
-      a[i + 2 * k] = __builtin_shufflevector(b[i + k], b[i + 2 + k], 0, 1, 8, 9, 4, 5, 12, 13);
-      a[i + 2 * k + 1] =
-          __builtin_shufflevector(b[i + k], b[i + 2 + k], 2, 3, 10, 11, 6, 7, 14, 15);
-    }
-  for (int i = 0; i < 4; i++)
-    *(bb_eight_loose *)(to + i * to_pitch) =
-        __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-  for (int i = 0; i < 4; i++)
-    *(bb_eight_loose *)(to + (i + 4) * to_pitch) =
-        __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-}
-
 /* Each four floats of a vector by themselves: number k of a[i] becomes number i of a[k]. */
 BB_INLINE void bb_turn_halves(bb_eight a[4]) {
   bb_eight b[4];
@@ -144,7 +120,23 @@ BB_INLINE void bb_turn_halves(bb_eight a[4]) {
   }
 }
 
-/* 4 x 8, 8 x 4 or 4 x 4. */
+/* to[j * to_pitch + i] = from[i * from_pitch + j] for 8 x 8, j by j; where there are fewer rows, what comes behind them is anything. */
+BB_INLINE void bb_turn_eight(float *to, int64_t to_pitch, const float *from, int64_t from_pitch,
+                             int64_t rows) {
+  bb_eight a[8];
+  for (int i = 0; i < 8; i++)
+    a[i] = *(const bb_eight_loose *)(from + bb_min(i, rows - 1) * from_pitch);
+  bb_turn_halves(a);
+  bb_turn_halves(a + 4);
+  for (int i = 0; i < 4; i++)
+    *(bb_eight_loose *)(to + i * to_pitch) =
+        __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+  for (int i = 0; i < 4; i++)
+    *(bb_eight_loose *)(to + (i + 4) * to_pitch) =
+        __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+}
+
+/* The same of 4 x 8, 8 x 4 or 4 x 4. */
 BB_INLINE void bb_turn_four(float *to, int64_t to_pitch, const float *from, int64_t from_pitch,
                             int64_t rows, int64_t cols) {
   bb_eight a[4];

@@ -14,15 +14,11 @@ import random
 import subprocess
 import sys
 
-SKIP = 77
-try:
-    import numpy as np
-    import onnx
-    import onnxruntime  # noqa: F401
-    from onnx import helper
-except ImportError as error:
-    print(error)
-    sys.exit(SKIP)
+import packages  # noqa: F401
+
+import numpy as np
+import onnx
+from onnx import helper
 
 import drawn_run
 from case import model_of, value_info

@@ -7,14 +7,11 @@ usage: drawn_images.py as drawn_run.py says
 import random
 import sys
 
-SKIP = 77
-try:
-    import numpy as np
-    import onnxruntime
-    from onnx import helper
-except ImportError as error:
-    print(error)
-    sys.exit(SKIP)
+import packages  # noqa: F401
+
+import numpy as np
+import onnxruntime
+from onnx import helper
 
 import drawn_run
 from case import model_of, value_info

@@ -8,13 +8,10 @@ import math
 import random
 import sys
 
-SKIP = 77
-try:
-    import numpy as np
-    from onnx import TensorProto, helper
-except ImportError as error:
-    print(error)
-    sys.exit(SKIP)
+import packages  # noqa: F401
+
+import numpy as np
+from onnx import TensorProto, helper
 
 import drawn_run
 from case import model_of, value_info

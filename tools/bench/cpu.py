@@ -8,7 +8,7 @@ or com.microsoft has for it) ONNX Runtime runs each and the fastest is its time;
 libblockbuster. Rounds alternate: each runs one library for a while, sleeps until its threads have stopped looking for work, then the
 other. A row's time is the median over all rounds. "Of BLAS" is beside the same products alone, one after the other: numpy's OpenBLAS
 and ONNX Runtime's MatMul, the better counts. The packages are those of tools/requirements.txt; FILE is
-build/libblockbuster.so. A run of all rows takes less than three minutes.
+build/libblockbuster.so. A run of all rows takes minutes.
 """
 import argparse
 import json

@@ -1,6 +1,6 @@
 # Channels widened, padded, summed over windows of each of them, and narrowed: the model has channels first, the products last.
 blockbuster 1
-program each
+program depthwise
 
 input x : f32[1,24,14,14]
 input wide : f32[48,24]
